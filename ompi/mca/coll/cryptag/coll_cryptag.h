@@ -12,8 +12,8 @@
  *   coll_cryptag_alltoall_{node,rows,pairs}.c                one algorithm each
  *   coll_cryptag_rules.c      which algorithm for which size and topology
  *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2,hs3}.c  one algorithm each
- *   coll_cryptag_{concurrent,hs}.c  what cring and crd share, what hs1 to hs3
- *   coll_cryptag_gather.c     ring and doubling among members, used by them
+ *   coll_cryptag_{concurrent,hs}.c  shared by cring and crd, and by hs1 to hs3
+ *   coll_cryptag_gather.c     ring and doubling among members, used by these
  *   coll_cryptag_step.c       messages of one communication step
  *   coll_cryptag_piece.c      sealing and opening, AAD
  *   coll_cryptag_shm.c        shared segment of a node
@@ -42,18 +42,18 @@ typedef struct ompi_coll_cryptag_component {
 
     int allgather_algorithm;    /* ompi_coll_cryptag_algorithm_t; AUTO: by rules */
     int bcast_algorithm, alltoall_algorithm;    /* of their enumerations; 0: auto */
-    size_t fragment;            /* most sealed bytes of one message of the host */
+    size_t fragment;            /* most sealed bytes in one message of the host */
     size_t shm_max;             /* most bytes of a node's shared segment */
     char *rules_file;
-    int stream;                 /* -1: nothing is wanted */
+    int stream;                 /* -1: not set */
 
-    ompi_coll_cryptag_rules_t *rules;   /* NULL until the first communicator of a job with pml/crypt */
+    ompi_coll_cryptag_rules_t *rules;   /* NULL until the first communicator in a job with pml/crypt */
     ompi_coll_cryptag_metrics_t total;  /* of this process, read by MPI_T */
 } ompi_coll_cryptag_component_t;
 
 OMPI_DECLSPEC extern ompi_coll_cryptag_component_t mca_coll_cryptag_component;
 
-/* The longest piece that is sealed in one go, and what of a broadcast is sealed and handed on at a time. */
+/* The longest piece that is sealed at once; and how much of a broadcast is sealed and forwarded at a time. */
 static inline size_t ompi_coll_cryptag_piece_max(void)
 {
     return 64 * mca_coll_cryptag_component.fragment;
@@ -64,10 +64,10 @@ static inline size_t ompi_coll_cryptag_bcast_segment(void)
     return 2 * mca_coll_cryptag_component.fragment;
 }
 
-/* A ring, rather than doubling, from this many bytes an item. */
+/* Use a ring rather than doubling from this many bytes for each item. */
 enum { OMPI_COLL_CRYPTAG_RING_MIN = 65536 };
 
-/* The saved function of the component below, for what is better left to it. */
+/* The saved functions of the component below, for calls that are better left to it. */
 typedef struct ompi_coll_cryptag_below {
     mca_coll_base_module_allgather_fn_t allgather;
     mca_coll_base_module_t *allgather_module;
@@ -81,10 +81,10 @@ typedef struct ompi_coll_cryptag_below {
     mca_coll_base_module_t *alltoallv_module;
 } ompi_coll_cryptag_below_t;
 
-/* Swaps the communicator's entry of a function with the saved one.  The component
- * below is called between two swaps, in its own place: coll/han puts whatever is
- * below it there, for good, and calls what it finds there.  References that
- * both entries may hold are swapped along. */
+/* Swaps the communicator's entry for a function with the saved one.  The component
+ * below is called between two swaps, from its own place: coll/han permanently stores
+ * there what is below it, and calls what it finds there.  References that both
+ * entries may hold are swapped along. */
 #define OMPI_COLL_CRYPTAG_SWAP(comm, below, function)                                       \
     do {                                                                                    \
         __typeof__((below)->function) function_ = (comm)->c_coll->coll_##function;          \
@@ -104,7 +104,7 @@ struct ompi_coll_cryptag_module {
     opal_crypt_group_t *group;
     uint64_t sequence;                      /* calls so far, equal at every rank */
 
-    size_t *offset;                         /* [ranks + 1] of the call in progress */
+    size_t *offset;                         /* [ranks + 1] for the call in progress */
     ompi_coll_cryptag_scratch_t scratch;
     ompi_coll_cryptag_step_t step;
     ompi_coll_cryptag_shm_t *shm;
@@ -112,9 +112,9 @@ struct ompi_coll_cryptag_module {
 };
 OBJ_CLASS_DECLARATION(ompi_coll_cryptag_module_t);
 
-/* False without pml/crypt: then there is no key and no peer table. */
+/* False without pml/crypt: no key and no peer table then. */
 bool ompi_coll_cryptag_usable(void);
-/* Is a process surely not one of this node?  False: its session has the last word. */
+/* Is a process certainly on another node?  False: its session decides. */
 bool ompi_coll_cryptag_is_remote(ompi_proc_t *proc);
 /* Checksum of the parameters and rules on which the ranks must agree. */
 uint32_t ompi_coll_cryptag_settings(void);
@@ -124,10 +124,10 @@ void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call);
 int ompi_coll_cryptag_init_query(bool enable_progress_threads, bool enable_mpi_threads);
 mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, int *priority);
 
-/* Everything that a communicator needs before its first collective: collective
- * itself, communicates only through the selected PML.  Never returns when the
- * ranks' settings differ (the job is stopped with a message).  An error is the same
- * at all ranks, and the next collective sets up anew. */
+/* Set up what a communicator needs before its first collective: a collective
+ * itself, which communicates only through the selected PML.  Does not return if the
+ * ranks' settings differ (the job ends with a message).  An error is the same at all
+ * ranks, and the next collective repeats the setup. */
 int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm);
 
 int ompi_coll_cryptag_allgather(const void *sbuf, ompi_common_cryptmpi_count_t scount, ompi_datatype_t *sdtype, void *rbuf,

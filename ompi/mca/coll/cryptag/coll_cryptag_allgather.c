@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * MPI_Allgather and MPI_Allgatherv:
- *     1. sizes   2. algorithm   3. our block to its place   4. run
+ *     1. sizes   2. algorithm   3. our block into its place   4. run
  *     5. blocks to the user   6. all ranks agree on success
  */
 #include "coll_cryptag.h"
@@ -24,8 +24,8 @@ static const ompi_coll_cryptag_run_fn_t run_fn[OMPI_COLL_CRYPTAG_ALGORITHMS] = {
     [OMPI_COLL_CRYPTAG_HS3] = ompi_coll_cryptag_hs3,
 };
 
-/* Packed blocks lie one behind the other in rank order.  dense: so they do in
- * the user's buffer, which then needs no second one beside it. */
+/* Packed blocks are stored one after the other in rank order.  dense: the user's
+ * buffer has the same layout, so no second buffer is needed. */
 static void measure(ompi_coll_cryptag_call_t *call)
 {
     ompi_coll_cryptag_user_t *user = &call->user;
@@ -56,7 +56,7 @@ static bool is_hs(int algorithm)
 }
 
 /* Equal at every rank: it depends on sizes, node map and settings alone, and
- * the segment is had by all nodes or by none. */
+ * either all nodes have the segment or none. */
 static int choose(ompi_coll_cryptag_call_t *call)
 {
     const size_t block = call->offset[call->topo->ranks] / (size_t) call->topo->ranks;
@@ -93,8 +93,8 @@ static void run(ompi_coll_cryptag_call_t *call)
     }
 }
 
-/* Open MPI itself ends a call without elements, at some ranks perhaps, where others name elements of no size: no
- * message, and no number of a call, is for that. */
+/* Open MPI itself returns from a call without elements, perhaps only at some ranks, while others pass elements of no
+ * size: such a call sends no message, and takes no sequence number. */
 static bool is_empty(const ompi_coll_cryptag_user_t *user, ompi_communicator_t *comm)
 {
     size_t size, count = 0;
@@ -106,7 +106,7 @@ static bool is_empty(const ompi_coll_cryptag_user_t *user, ompi_communicator_t *
     return 0 == size || 0 == count;
 }
 
-/* *left: to be left to the component below. */
+/* *left: leave it to the component below. */
 static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm,
                      const ompi_coll_cryptag_user_t *user, bool *left)
 {

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * MPI_Alltoall and MPI_Alltoallv: left to the component below, where every
- * block is a message that pml/crypt seals with the key of the two ranks; or what
- * is small travels together, one sealed message for a pair of nodes, or one for a
- * rank and a node; or long blocks are messages of their own, a few at a time.
+ * block is a message that pml/crypt seals with the key of the two ranks; or small
+ * blocks travel together, in one sealed message for a pair of nodes, or for a rank
+ * and a node; or long blocks are separate messages, a few at a time.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"
@@ -33,11 +33,11 @@ static void wipe(ompi_coll_cryptag_call_t *call)
     }
 }
 
-/* Blocks of up to NODE_MAX bytes travel together from node to node; auto takes rows up to ROWS_MAX,
- * and pairs from PAIRS_MIN where a rank's blocks are more than fits into a processor's own caches. */
+/* Blocks of up to NODE_MAX bytes travel together from node to node; auto uses rows up to ROWS_MAX,
+ * and pairs from PAIRS_MIN if a rank's blocks do not fit into a processor's own caches. */
 enum { NODE_MAX = 4096, ROWS_MAX = 131072, PAIRS_MIN = 131072, MANY_BYTES = 2097152 };
 
-/* Of those that need no shared memory. */
+/* The best algorithm that needs no shared memory. */
 static int by_messages(const ompi_coll_cryptag_alltoall_t *alltoall, size_t block)
 {
     const bool many = block >= PAIRS_MIN && block >= MANY_BYTES / (size_t) alltoall->call.topo->ranks;
@@ -72,7 +72,7 @@ static bool can(ompi_coll_cryptag_alltoall_t *alltoall, int algorithm)
     }
 }
 
-/* Equal at every rank: of alltoallv's sizes, which differ, nothing is used. */
+/* Equal at every rank: alltoallv's sizes, which differ, are not used. */
 static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
 {
     const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
@@ -100,15 +100,15 @@ static void check_device(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag
     ompi_coll_cryptag_device_check(call, side->buffer, bytes);
 }
 
-/* As MPI wants it of equal blocks.  A block that is shorter than the other side says would
- * be read, sealed and sent beyond its end. */
+/* MPI requires this for equal blocks.  A block that is shorter than the other side's would be
+ * read, sealed and sent beyond its end. */
 static bool lengths_match(const ompi_coll_cryptag_alltoall_t *alltoall)
 {
     return alltoall->in.counts || MPI_IN_PLACE == alltoall->out.buffer
            || ompi_coll_cryptag_cell(&alltoall->out, 0).bytes == ompi_coll_cryptag_cell(&alltoall->in, 0).bytes;
 }
 
-/* *left: to be left to the component below. */
+/* *left: leave it to the component below. */
 static int run(ompi_coll_cryptag_alltoall_t *alltoall, bool *left)
 {
     ompi_coll_cryptag_call_t *call = &alltoall->call;

@@ -8,8 +8,8 @@
 
 #include "coll_cryptag_call.h"
 
-/* The user's blocks, sent or received: `counts` and `disps` for alltoallv,
- * else `count` of each. */
+/* The user's blocks, sent or received: `counts` and `disps` for alltoallv, else
+ * `count` elements in each. */
 typedef struct ompi_coll_cryptag_side {
     char *buffer;
     size_t count;
@@ -18,7 +18,7 @@ typedef struct ompi_coll_cryptag_side {
     ompi_datatype_t *dtype;
 } ompi_coll_cryptag_side_t;
 
-/* One of them. */
+/* One block. */
 typedef struct ompi_coll_cryptag_cell {
     char *base;
     size_t count, bytes;
@@ -35,24 +35,24 @@ typedef struct ompi_coll_cryptag_alltoall {
 /* ---- cells (coll_cryptag_alltoall_cell.c) ---- */
 
 ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell(const ompi_coll_cryptag_side_t *side, int rank);
-/* Where its bytes lie as they are packed, or NULL. */
+/* The address of its bytes if they are contiguous in packed form, or NULL. */
 uint8_t *ompi_coll_cryptag_cell_flat(const ompi_coll_cryptag_cell_t *cell);
 void ompi_coll_cryptag_cell_pack(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_cell_t *cell, uint8_t *to);
 void ompi_coll_cryptag_cell_unpack(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_cell_t *cell,
                                    const uint8_t *from);
-/* The same packed, in scratch. */
+/* A packed copy in scratch. */
 ompi_coll_cryptag_cell_t ompi_coll_cryptag_cell_copy(ompi_coll_cryptag_call_t *call,
                                                      const ompi_coll_cryptag_cell_t *cell);
-/* A message of the selected PML, until the call's next wait. */
+/* A message by the selected PML, pending until the call's next wait. */
 void ompi_coll_cryptag_cell_recv(ompi_coll_cryptag_call_t *call, int rank, const ompi_coll_cryptag_cell_t *in);
 void ompi_coll_cryptag_cell_send(ompi_coll_cryptag_call_t *call, int rank, const ompi_coll_cryptag_cell_t *out);
-/* The block that we have for ourselves. */
+/* Copy the block for ourselves. */
 int ompi_coll_cryptag_cell_take_own(const ompi_coll_cryptag_alltoall_t *alltoall);
 
 /* ---- the algorithms ---- */
 
-/* NODE (coll_cryptag_alltoall_node.c): the bytes of shared memory that it
- * needs, equal at every rank, and itself. */
+/* NODE (coll_cryptag_alltoall_node.c): the bytes of shared memory that it needs,
+ * equal at every rank; and the algorithm. */
 size_t ompi_coll_cryptag_alltoall_node_bytes(const ompi_coll_cryptag_alltoall_t *alltoall);
 void ompi_coll_cryptag_alltoall_node(ompi_coll_cryptag_alltoall_t *alltoall);
 

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A block of an all-to-all, where the user has it or wants it.
+ * A block of an all-to-all, in the user's buffers.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"

@@ -2,30 +2,30 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * All-to-all by pairs of nodes: the ranks of a node put their blocks into its
- * shared segment, and for every other node one rank (another for each, so that
- * the work is shared out) seals what goes there as one item for the rank that
- * opens it, and sends it.  With l ranks a node this is N (N - 1) messages
- * instead of p (p - l).
+ * shared segment, and for every other node one rank (a different one for each, to
+ * share the work) seals what goes there as one item for the rank that opens it,
+ * and sends it.  With l ranks on a node these are N (N - 1) messages instead of
+ * p (p - l).
  *
  *     | received[here][ranks] 4 | packed[here][nodes] 8 | sent[here][here] 4 | spoiled[nodes] 4 | outgoing | incoming |
  *
  *     received   bytes that a local rank gets from each rank in this way
  *     packed     bytes that a local rank put into its region for a node
  *     sent       bytes in a local rank's region for another one of the node
- *     spoiled    (where nothing is sealed) what came from this node, or another one that the same rank opens, is not as long as those who
- *                receive it say, which is the program's mistake
- *     outgoing   regions, by local rank and node; blocks one behind the other
+ *     spoiled    (if nothing is sealed) data from this node, or from another that the same rank opens, does not have
+ *                the length that its receivers expect: an error in the program
+ *     outgoing   regions, by local rank and node; blocks one after the other
  *     incoming   by node: its ranks' blocks for this node, as they were sealed
  *
- * A block that is longer than a slot travels by itself through pml/crypt,
- * which seals it with the key of the two ranks.  Both know its length, so
- * nothing needs to be agreed on.
+ * A block that is longer than a slot is a separate message through pml/crypt,
+ * which seals it with the key of the two ranks.  Both know its length, so they
+ * need not agree on anything.
  *
  * Phases: + 1 our blocks are in the segment, + 2 those from other nodes are,
  * + 3 we have copied ours out.
  *
- * The others of the node may be in another call, if the program is wrong: a length out of the segment is read once,
- * and is at most what there is room for.
+ * If the program is wrong, other ranks of the node may be in another call: a length from the segment is read once,
+ * and limited to what there is room for.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"
@@ -112,7 +112,7 @@ static uint32_t *sent_of(const node_run_t *run, int local, int to_local)
     return &run->sent[(size_t) local * (size_t) run->shm->here + (size_t) to_local];
 }
 
-/* What these say: all but what is ours. */
+/* Read a length that another rank has written. */
 static size_t said(const uint32_t *length, const node_run_t *run)
 {
     const size_t bytes = __atomic_load_n(length, __ATOMIC_RELAXED);
@@ -218,7 +218,7 @@ static void post_pair(node_run_t *run, pair_t *pair)
     ompi_coll_cryptag_send(call, pair->peer, OMPI_COLL_CRYPTAG_SEALED, &pair->out, 1);
 }
 
-/* We seal for, and open from, every here-th node. */
+/* We seal for, and open from, one node in every `here`. */
 static int post_pairs(node_run_t *run, pair_t *pairs)
 {
     const ompi_coll_cryptag_topo_t *topo = run->topo;
@@ -273,9 +273,9 @@ static void post_long(node_run_t *run)
     }
 }
 
-/* ---- 3. our blocks out of the segment ---- */
+/* ---- 3. our blocks from the segment ---- */
 
-/* Out of a neighbor's region, by its own lengths. */
+/* From the region of a rank of this node, by the lengths that it wrote. */
 static void deliver_local(node_run_t *run, int rank, const ompi_coll_cryptag_cell_t *in)
 {
     const int sender = run->topo->local_of[rank];
@@ -332,12 +332,12 @@ void ompi_coll_cryptag_alltoall_node(ompi_coll_cryptag_alltoall_t *alltoall)
 
     lay_out(&run);
 
-    /* 1. short blocks into the segment, when the last call's were copied out */
+    /* 1. short blocks into the segment, after the last call's have been copied out */
     ompi_coll_cryptag_shm_await_all(run.shm, run.phase);
     pack_blocks(&run);
     ompi_coll_cryptag_shm_arrive(run.shm, run.phase + 1);
 
-    /* 2. long ones on their way, and our share of the pairs of nodes */
+    /* 2. post long ones, and our share of the pairs of nodes */
     post_long(&run);
     ompi_coll_cryptag_shm_await_all(run.shm, run.phase + 1);
     count = post_pairs(&run, pairs);
@@ -345,7 +345,7 @@ void ompi_coll_cryptag_alltoall_node(ompi_coll_cryptag_alltoall_t *alltoall)
     open_pairs(&run, pairs, count);
     ompi_coll_cryptag_shm_arrive(run.shm, run.phase + 2);
 
-    /* 3. our blocks out of it */
+    /* 3. our blocks from the segment */
     ompi_coll_cryptag_shm_await_all(run.shm, run.phase + 2);
     deliver_blocks(&run);
     ompi_coll_cryptag_shm_arrive(run.shm, run.phase + 3);

@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * All-to-all step by step: in step k a rank sends to the k-th rank behind it
- * and receives from the k-th before it.  pml/crypt seals the messages.  Long
- * blocks go faster so than all at once, as few of them compete for the caches.
+ * All-to-all step by step: in step k a rank sends to the k-th rank after it and
+ * receives from the k-th before it.  pml/crypt seals the messages.  For long
+ * blocks this is faster than all at once, as few of them compete for the caches.
  *
  *     1. our own block
- *     2. step k = 1 .. p - 1, of which at most DEPTH are under way
- *     3. the rest of them
+ *     2. steps k = 1 .. p - 1, at most DEPTH of them in progress
+ *     3. wait for the last ones
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"
@@ -18,7 +18,7 @@ enum { DEPTH = 2 };
 
 typedef ompi_request_t *step_t[2];
 
-/* What fails does not end the others' steps: they count on us in each. */
+/* A failure does not end the other steps: peers depend on us in each. */
 static void note(int *rc, int ended)
 {
     *rc = OMPI_SUCCESS == *rc ? ended : *rc;

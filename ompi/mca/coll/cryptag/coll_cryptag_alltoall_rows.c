@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * All-to-all by rows, for blocks of equal length: what a rank has for the l ranks
- * of another node is a row of l blocks, each sealed for the one that opens it, and
- * travels as one message.  One of the l ranks catches it in the node's shared
- * segment (rows go to all of them in turn), where each opens what is its own.  So a
- * byte is touched as often as if each block travelled by itself, but these are
- * p (N - 1) messages instead of p (p - l), and all ranks have the same to do.
+ * All-to-all by rows, for blocks of equal length: a rank's data for the l ranks of
+ * another node is a row of l blocks, each sealed for the rank that opens it, and
+ * travels as one message.  One of the l ranks receives it into the node's shared
+ * segment (each of them receives some of the rows), where each rank opens its own
+ * blocks.  So a byte is touched as often as if each block travelled alone, but these
+ * are p (N - 1) messages instead of p (p - l), and all ranks have equal work.
  *
  *     segment    | node 0             | node 1 | ...     the sender's node
  *                | row of its rank 0  | row 1  | ...
@@ -14,7 +14,7 @@
  *
  * Blocks for this node are messages to the selected PML.
  *
- * Phases: + 1 the rows that we catch are in, + 2 we have opened our blocks.
+ * Phases: + 1 the rows that we receive have arrived, + 2 we have opened our blocks.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_alltoall.h"
@@ -25,9 +25,9 @@ typedef struct {
     ompi_coll_cryptag_call_t *call;
     const ompi_coll_cryptag_topo_t *topo;
     ompi_coll_cryptag_shm_t *shm;
-    size_t bytes, wire_bytes;               /* of a block, plain and sealed */
-    ompi_coll_cryptag_part_t *caught;       /* by the rank that it comes from */
-    ompi_coll_cryptag_part_t *sent;         /* by node */
+    size_t bytes, wire_bytes;               /* length of a block, plain and sealed */
+    ompi_coll_cryptag_part_t *caught;       /* rows received, by sending rank */
+    ompi_coll_cryptag_part_t *sent;         /* rows sent, by node */
 } rows_run_t;
 
 static size_t block_bytes(const ompi_coll_cryptag_alltoall_t *alltoall)
@@ -42,13 +42,13 @@ size_t ompi_coll_cryptag_alltoall_rows_bytes(const ompi_coll_cryptag_alltoall_t 
     return (size_t) topo->widest * (size_t) topo->ranks * ompi_coll_cryptag_sealed_bytes(&alltoall->call, block_bytes(alltoall));
 }
 
-/* The rank of `node` that catches the rows of local rank `sender` of other nodes. */
+/* The rank of `node` that receives the rows of local rank `sender` of other nodes. */
 static int catcher(const ompi_coll_cryptag_topo_t *topo, int node, int sender)
 {
     return ompi_coll_cryptag_rank_at(topo, node, sender % ompi_coll_cryptag_node_size(topo, node));
 }
 
-/* Where the row of local rank `sender` of `node` lies. */
+/* The place for the row of local rank `sender` of `node`. */
 static uint8_t *row_of(const rows_run_t *run, int node, int sender)
 {
     const size_t rows = (size_t) run->topo->node_first[node] + (size_t) sender;
@@ -100,7 +100,7 @@ static void send_row(rows_run_t *run, int node)
                            &run->sent[node], 1);
 }
 
-/* In place a block is sent from a copy, made before any comes in. */
+/* With MPI_IN_PLACE a block is sent from a copy, made before any arrives. */
 static void exchange_here(rows_run_t *run)
 {
     const ompi_coll_cryptag_topo_t *topo = run->topo;
@@ -152,7 +152,7 @@ void ompi_coll_cryptag_alltoall_rows(ompi_coll_cryptag_alltoall_t *alltoall)
         .sent = ompi_coll_cryptag_scratch(call, (size_t) topo->nodes * sizeof(*run.sent)),
     };
 
-    /* 1. rows into the segment, when the last call's blocks were taken out of it */
+    /* 1. rows into the segment, after the last call's blocks have been taken from it */
     ompi_coll_cryptag_shm_await_all(shm, phase);
     for (int k = 1; k < topo->nodes; k++) {
         catch_rows(&run, (topo->node + topo->nodes - k) % topo->nodes);
@@ -164,7 +164,7 @@ void ompi_coll_cryptag_alltoall_rows(ompi_coll_cryptag_alltoall_t *alltoall)
     ompi_coll_cryptag_wait(call);
     ompi_coll_cryptag_shm_arrive(shm, phase + 1);
 
-    /* 2. our blocks out of it */
+    /* 2. our blocks from the segment */
     ompi_coll_cryptag_shm_await_all(shm, phase + 1);
     for (int k = 1; k < topo->nodes; k++) {
         const int node = (topo->node + topo->nodes - k) % topo->nodes;

@@ -54,7 +54,7 @@ int ompi_coll_cryptag_bcast_segments(size_t bytes)
 {
     const size_t segment = ompi_coll_cryptag_bcast_segment(), segments = bytes / segment + (0 != bytes % segment);
 
-    return segments < INT_MAX ? (int) segments : INT_MAX;      /* `bytes` may be what another rank says */
+    return segments < INT_MAX ? (int) segments : INT_MAX;      /* `bytes` may come from another rank */
 }
 
 static void cut(ompi_coll_cryptag_bcast_t *bcast)

@@ -15,11 +15,11 @@ typedef struct ompi_coll_cryptag_bcast {
     ompi_datatype_t *dtype;
     int root;
     size_t bytes;                       /* packed, equal at every rank */
-    char *dense;                        /* where the packed bytes lie in `buffer`, NULL: nowhere */
-    ompi_common_cryptmpi_stream_t *stream;      /* if nowhere: the way to them, in order; NULL: none */
-    size_t segment;                     /* bytes that are sealed and handed on at a time */
+    char *dense;                        /* the packed bytes in `buffer`; NULL: not contiguous */
+    ompi_common_cryptmpi_stream_t *stream;      /* if not: to pack or unpack in order; or NULL */
+    size_t segment;                     /* bytes that are sealed and forwarded at a time */
     int segments;
-    bool share;                         /* nodes hand on through their shared segment */
+    bool share;                         /* nodes forward through their shared segment */
 } ompi_coll_cryptag_bcast_t;
 
 /* Segments in a node's shared memory at a time. */

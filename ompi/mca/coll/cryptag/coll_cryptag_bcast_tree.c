@@ -1,22 +1,22 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A broadcast that is sealed once: the root seals, one rank of each node, its chief (the
- * root on its own), hands the sealed segments on to those of other nodes.  They lie in the
- * node's shared memory, and every rank opens them from there into its own buffer: who
- * copied plaintext would touch every byte once more.  The few bytes that the host sends
- * inline the chief opens, and gives on in a binomial tree of plain messages, where nobody
- * waits for those who read.
+ * A broadcast that is sealed once: the root seals; one rank of each node, its chief (the
+ * root on its own node), forwards the sealed segments to chiefs of other nodes.  They are
+ * in the node's shared memory, and every rank opens them from there into its own buffer:
+ * copying plaintext would touch every byte once more.  A short message, which the host
+ * sends inline, is opened by the chief and forwarded in a binomial tree of plain messages,
+ * where no rank waits for readers.
  *
  *     root: r_e 1, s_e m     others, in shared memory: r_d 1, s_d m
  *                            ... by messages, only the chiefs of other nodes
  *
  * Between nodes a binomial tree, or a chain, which moves the fewest bytes per
  * node once there are several segments.  In round k a chief receives segment k and
- * meanwhile hands on, and opens, segment k - 1.
+ * meanwhile forwards, and opens, segment k - 1.
  *
- * Flags: + s + 1, the chief: segment s is there; others: they have opened it;
- *        + segments + 1: nobody reads here any more.
+ * Flags: + s + 1, the chief: segment s is in shared memory; others: they have opened it;
+ *        + segments + 1: this rank no longer reads the segment.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_bcast.h"
@@ -25,7 +25,7 @@
 #include <string.h>
 
 enum { NOBODY = -1, MOST_CHILDREN = 32 };
-enum { AHEAD = 64 << 10, AWAITED = 64 };        /* bytes of a broadcast that nobody waits for; segments from one wait to the next */
+enum { AHEAD = 64 << 10, AWAITED = 64 };        /* bytes of a broadcast without waits; segments between waits */
 
 typedef struct {
     int parent, child[MOST_CHILDREN], children;
@@ -43,7 +43,7 @@ typedef struct {
     ompi_coll_cryptag_part_t sealed_part[2], plain_part[2];
 } tree_run_t;
 
-/* ---- who hands on to whom; v counts from the root of the tree ---- */
+/* ---- the tree; v is the index counted from its root ---- */
 
 static void binomial(tree_t *tree, int v, int n)
 {
@@ -166,7 +166,7 @@ static ompi_coll_cryptag_name_t name_of(const tree_run_t *run, int s)
     return (ompi_coll_cryptag_name_t) { run->bcast->root, OPAL_CRYPT_TO_ALL, (uint32_t) s };
 }
 
-/* Between plain_of and the user's buffer, where they are not the same. */
+/* Copy between plain_of and the user's buffer, if they differ. */
 static void copy(tree_run_t *run, int s, bool to_user)
 {
     const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
@@ -188,8 +188,8 @@ static void copy(tree_run_t *run, int s, bool to_user)
     }
 }
 
-/* What lay where segment s goes has been opened by everybody.  What we sent of it is
- * gone: that was waited for in the round after it came. */
+/* Wait until all ranks of the node have opened what is in the slot for segment s.  Our own
+ * sends from it are complete: they were waited for in the round after it arrived. */
 static void await_slot(tree_run_t *run, int s)
 {
     if (run->shared && s >= OMPI_COLL_CRYPTAG_BCAST_SLOTS) {
@@ -197,7 +197,7 @@ static void await_slot(tree_run_t *run, int s)
     }
 }
 
-/* Segment s is where the others of the node read it. */
+/* Tell the others of the node that they can read segment s. */
 static void publish(tree_run_t *run, int s)
 {
     if (run->shared) {
@@ -207,7 +207,7 @@ static void publish(tree_run_t *run, int s)
 
 /* ---- the rounds ---- */
 
-/* The root: segment s to where it is sent from. */
+/* The root: put segment s where it is sent from. */
 static void prepare(tree_run_t *run, int s)
 {
     const ompi_coll_cryptag_name_t name = name_of(run, s);
@@ -237,8 +237,8 @@ static void open_segment(tree_run_t *run, int s)
     ompi_coll_cryptag_open(run->call, &name, sealed_of(run, s), plain_of(run, s), bytes_of(run, s));
 }
 
-/* Nothing comes back from those below, who may be late: without a word from them, segments of a long broadcast, and of
- * those that follow, would pile up in their memory. */
+/* Ranks below do not answer, and may be late: without acknowledgments, segments of a long broadcast, and of those that
+ * follow, would pile up in their memory. */
 static bool is_awaited(const tree_run_t *run, int s)
 {
     return run->bcast->bytes > AHEAD && (s + 1 == run->bcast->segments || 0 == (s + 1) % AWAITED);
@@ -269,8 +269,8 @@ static void hand_on(tree_run_t *run, int s)
     }
 }
 
-/* A rank that only opens what the chief of its node publishes.  Where the two do not mean the same length, which is
- * the program's mistake, it reads nothing, and keeps in step.  Returns how many segments there were. */
+/* A rank that only opens what the chief of its node publishes.  If their lengths differ, which is an error in the
+ * program, it reads nothing, but keeps in step.  Returns how many segments there were. */
 static int read_all(tree_run_t *run)
 {
     const ompi_coll_cryptag_bcast_t *bcast = run->bcast;
@@ -299,7 +299,7 @@ static int write_all(tree_run_t *run)
 {
     const int segments = run->bcast->segments;
 
-    if (run->shared) {      /* of the last call's data nobody reads any more */
+    if (run->shared) {      /* no rank reads the last call's data any more */
         ompi_coll_cryptag_shm_await_all(run->shm, run->phase);
         ompi_coll_cryptag_shm_say(run->shm, run->bcast->bytes);
     }
@@ -324,7 +324,7 @@ void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast)
     tree_run_t run = { .bcast = bcast, .call = &bcast->call };
     int segments;
 
-    /* 1. who is above and below us */
+    /* 1. our parents and children */
     plan_nodes(&run);
     plan_ranks(&run);
     for (int i = 0; i < 2; i++) {
@@ -332,7 +332,7 @@ void ompi_coll_cryptag_bcast_tree(ompi_coll_cryptag_bcast_t *bcast)
         run.staged[i] = ompi_coll_cryptag_scratch(run.call, bcast->segment);
     }
 
-    /* 2. hand on, segment by segment */
+    /* 2. forward, segment by segment */
     segments = run.shared && bcast->call.topo->local != run.chief_local ? read_all(&run) : write_all(&run);
     if (run.shared) {
         run.shm->phase = run.phase + (uint64_t) segments + 1;

@@ -1,14 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One collective call in progress, and the verbs that algorithms are written
- * in: post and wait (step), seal and open (piece), gather, share (shm).
+ * One collective call in progress, and the operations that algorithms are
+ * made of: post and wait (step), seal and open (piece), gather, share (shm).
  *
  * Errors.  A rank that fails in the middle of a collective would leave the
- * others waiting.  So none of the verbs returns an error: the first failure is
- * kept in the call, the algorithm goes on to its end with zeros in the place
- * of what did not open, and the end of the call (coll_cryptag_finish.c) lets
- * every rank know.  By default a failure has ended the job long before.
+ * others waiting.  So no operation returns an error: the first failure is kept
+ * in the call, the algorithm goes on to its end with zeros in place of what did
+ * not open, and the end of the call (coll_cryptag_finish.c) tells every rank.
+ * By default a failure has ended the job long before.
  */
 #ifndef COLL_CRYPTAG_CALL_H
 #define COLL_CRYPTAG_CALL_H
@@ -28,15 +28,15 @@ typedef struct ompi_coll_cryptag_module ompi_coll_cryptag_module_t;
 typedef struct ompi_coll_cryptag_shm ompi_coll_cryptag_shm_t;
 typedef struct ompi_coll_cryptag_ord_plan ompi_coll_cryptag_ord_plan_t;
 
-/* What is done, as it stands in the AAD: never renumber. */
+/* The operation, as encoded in the AAD: never renumber. */
 typedef enum {
     OMPI_COLL_CRYPTAG_ALLGATHER = 1,    /* allgatherv as well */
     OMPI_COLL_CRYPTAG_BCAST = 2,
     OMPI_COLL_CRYPTAG_ALLTOALL = 3
 } ompi_coll_cryptag_operation_t;
 
-/* ... and how: never renumber.  HOP: left to the component below, pml/crypt or the
- * transport seals every message by itself. */
+/* The algorithm: never renumber, either.  HOP: left to the component below; pml/crypt or
+ * the transport seals every message by itself. */
 typedef enum {
     OMPI_COLL_CRYPTAG_AUTO = 0,
     OMPI_COLL_CRYPTAG_NAIVE = 1,
@@ -84,7 +84,7 @@ typedef struct ompi_coll_cryptag_user {
     ompi_common_cryptmpi_disps_t disps;
     ompi_datatype_t *rdtype;
     ptrdiff_t extent;
-    bool dense;                 /* the blocks lie in rbuf as in `plain`: no copy */
+    bool dense;                 /* rbuf has the layout of `plain`: no copy */
 } ompi_coll_cryptag_user_t;
 
 typedef struct ompi_coll_cryptag_call ompi_coll_cryptag_call_t;
@@ -92,23 +92,23 @@ struct ompi_coll_cryptag_call {
     ompi_coll_cryptag_module_t *module;
     ompi_communicator_t *comm;
     const ompi_coll_cryptag_topo_t *topo;
-    ompi_coll_cryptag_user_t user;          /* of an all-gather */
-    void (*wipe)(ompi_coll_cryptag_call_t *call);   /* zeros over all that was received */
+    ompi_coll_cryptag_user_t user;          /* for an all-gather */
+    void (*wipe)(ompi_coll_cryptag_call_t *call);   /* overwrite everything received with zeros */
 
     ompi_coll_cryptag_operation_t operation;
     int algorithm;                          /* of this operation */
     uint64_t sequence;
     int tag;
 
-    /* Block i is what rank i contributes: offset[i + 1] - offset[i] bytes, at
-     * plain + offset[i] once it is known here.  plain is the user's buffer
-     * where that is dense, else scratch; HS1 to HS3 do not use it. */
+    /* Block i is rank i's contribution: offset[i + 1] - offset[i] bytes, at
+     * plain + offset[i] once this rank has it.  plain is the user's buffer if
+     * that is dense, else scratch; HS1 to HS3 do not use it. */
     const size_t *offset;
     uint8_t *plain;
 
     ompi_coll_cryptag_metrics_t metrics;
-    bool spoiled;               /* nothing is sealed, and what would be did not come as announced */
-    bool failed;                /* with what may have reached others: not only a mistake about a length */
+    bool spoiled;               /* nothing is sealed here, and what would be did not have the expected length */
+    bool failed;                /* in a way that may affect others: not only a wrong length */
     int failure;                /* first failure: an MPI error class or Open MPI error code; 0 so far */
 };
 
@@ -133,8 +133,8 @@ static inline uint8_t *ompi_coll_cryptag_block(const ompi_coll_cryptag_call_t *c
     return call->plain + call->offset[rank];
 }
 
-/* How long are the parts, of at most `most` bytes and all but the last of the same
- * length, into which so many bytes are cut? */
+/* The length of the parts into which `bytes` are cut: at most `most`, and the same for
+ * all but the last. */
 static inline size_t ompi_coll_cryptag_even_part(size_t bytes, size_t most)
 {
     const size_t parts = bytes > most ? (bytes + most - 1) / most : 1;
@@ -142,15 +142,15 @@ static inline size_t ompi_coll_cryptag_even_part(size_t bytes, size_t most)
     return (bytes + parts - 1) / parts;
 }
 
-/* A part of a message: `wire_bytes` at `base`, which are `plain_bytes` of
- * payload (the metric s_c counts those). */
+/* A part of a message: `wire_bytes` at `base`, with `plain_bytes` of payload (which
+ * the metric s_c counts). */
 typedef struct ompi_coll_cryptag_part {
     uint8_t *base;
     size_t wire_bytes, plain_bytes;
 } ompi_coll_cryptag_part_t;
 
-/* The blocks of a run of ranks in `plain`: one part, or two where the run goes
- * around the end.  Returns how many. */
+/* The blocks of a run of ranks in `plain`: one part, or two if the run wraps
+ * around.  Returns how many. */
 int ompi_coll_cryptag_run_parts(const ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_run_t *run,
                                 ompi_coll_cryptag_part_t parts[2]);
 
@@ -161,8 +161,8 @@ typedef struct ompi_coll_cryptag_scratch {
     ompi_coll_cryptag_chunk_t *chunks;
 } ompi_coll_cryptag_scratch_t;
 
-/* Aligned to 64 bytes.  Stops the job rather than to return NULL: the other
- * ranks are in the collective already. */
+/* Aligned to 64 bytes.  Ends the job instead of returning NULL: the other ranks
+ * are in the collective already. */
 void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes);
 void ompi_coll_cryptag_scratch_reset(ompi_coll_cryptag_scratch_t *scratch);
 void ompi_coll_cryptag_scratch_free(ompi_coll_cryptag_scratch_t *scratch);
@@ -171,7 +171,7 @@ void ompi_coll_cryptag_scratch_free(ompi_coll_cryptag_scratch_t *scratch);
 
 typedef enum {
     OMPI_COLL_CRYPTAG_PLAIN,    /* plaintext: to the selected PML */
-    OMPI_COLL_CRYPTAG_SEALED    /* pieces: to the host PML, or as plaintext where nothing is sealed here */
+    OMPI_COLL_CRYPTAG_SEALED    /* pieces: to the host PML, or like plaintext if nothing is sealed here */
 } ompi_coll_cryptag_form_t;
 
 typedef struct ompi_coll_cryptag_arrival ompi_coll_cryptag_arrival_t;
@@ -181,17 +181,17 @@ typedef struct ompi_coll_cryptag_step {
     int count, room;
 } ompi_coll_cryptag_step_t;
 
-/* Post; parts (the array too) stay untouched until the wait.  Both sides name
+/* Post; do not touch the parts, nor their array, until the wait.  Both sides pass
  * parts of the same sizes in the same order.  Without parts there is no
  * message. */
 void ompi_coll_cryptag_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                             const ompi_coll_cryptag_part_t *parts, int count);
-/* Of one part; the wait for it is over when the peer receives its end, not when it has left. */
+/* The same for one part, synchronous: the wait ends when the peer receives its end, not when it has left. */
 void ompi_coll_cryptag_send_awaited(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                                     const ompi_coll_cryptag_part_t *part);
 void ompi_coll_cryptag_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
                             const ompi_coll_cryptag_part_t *parts, int count);
-/* One message as the user describes it, through the selected PML; `bytes`: packed. */
+/* One message of the user's datatype, through the selected PML; `bytes`: packed. */
 void ompi_coll_cryptag_send_typed(ompi_coll_cryptag_call_t *call, int peer, const void *base, size_t count,
                                   ompi_datatype_t *dtype, size_t bytes);
 void ompi_coll_cryptag_recv_typed(ompi_coll_cryptag_call_t *call, int peer, void *base, size_t count,
@@ -202,8 +202,8 @@ void ompi_coll_cryptag_step_free(ompi_coll_cryptag_step_t *step);
 
 /* ---- pieces: sealed once, opened by many or by one (coll_cryptag_piece.c) ---- */
 
-/* Which of the sealed things of this call: who sealed it, for whom (a rank of another node,
- * who alone can open it, or OPAL_CRYPT_TO_ALL), and the how-manieth of this origin. */
+/* Names a sealed item of this call: the rank that sealed it, the receiver (a rank of another
+ * node, which alone can open it, or OPAL_CRYPT_TO_ALL), and the index among this origin's items. */
 typedef struct ompi_coll_cryptag_name {
     int origin;
     uint32_t destination;
@@ -213,22 +213,22 @@ typedef struct ompi_coll_cryptag_name {
 size_t ompi_coll_cryptag_sealed_bytes(const ompi_coll_cryptag_call_t *call, size_t plain_bytes);
 void ompi_coll_cryptag_seal(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const void *plain, size_t plain_bytes, uint8_t *sealed);
-/* What does not open is zero in `plain`, and a failure of the call. */
+/* If it does not open, `plain` is set to zeros, and the call fails. */
 void ompi_coll_cryptag_open(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                             const uint8_t *sealed, void *plain, size_t plain_bytes);
 
-/* Do we seal?  If not, the transport does, each hop: "sealed" is then the plaintext itself, with
- * nothing added, and the two above copy it unless it is there already. */
+/* Do we seal?  If not, the transport does, on each hop: "sealed" then means the plaintext itself, with
+ * nothing added, and the two above copy it unless it is in place already. */
 bool ompi_coll_cryptag_seals(const ompi_coll_cryptag_call_t *call);
-/* Which PML carries this form. */
+/* The PML that carries this form. */
 const mca_pml_base_module_t *ompi_coll_cryptag_carrier(const ompi_coll_cryptag_call_t *call,
                                                        ompi_coll_cryptag_form_t form);
-/* Where the sealed form belongs of what is, or will be, at `plain`: `apart`, or right there. */
+/* Where to put the sealed form of what is, or will be, at `plain`: `apart`, or the same place. */
 uint8_t *ompi_coll_cryptag_sealed_at(const ompi_coll_cryptag_call_t *call, uint8_t *plain, uint8_t *apart);
 /* Bytes that sealing adds to a piece. */
 size_t ompi_coll_cryptag_overhead(const ompi_coll_cryptag_call_t *call);
 
-/* One piece of several that make an item. */
+/* One of several pieces of an item. */
 void ompi_coll_cryptag_seal_piece(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_name_t *name,
                                   uint32_t index, uint32_t count, const void *plain, size_t plain_bytes,
                                   uint8_t *sealed);
@@ -252,54 +252,54 @@ typedef struct ompi_coll_cryptag_gather {
     int n, me;                              /* same in every lane */
     const ompi_coll_cryptag_lane_t *lanes;  /* side by side, sharing steps */
     int lane_count;
-    /* Called for every item that came, while the next step is under way. */
+    /* Called for every item that has arrived, while the next step is in progress. */
     void (*arrived)(void *context, int lane, int item);
     void *context;
 } ompi_coll_cryptag_gather_t;
 
 void ompi_coll_cryptag_gather(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_gather_t *gather);
 
-/* A ring of long blocks among members (ranks, one a node), piece by piece: every node's
- * block, of the rank owners[node] or none if that is -1, is opened into its place. */
+/* A ring of long blocks among members (ranks, one on each node), piece by piece: every node's
+ * block, from rank owners[node], or none if that is -1, is opened into its place. */
 void ompi_coll_cryptag_stream(ompi_coll_cryptag_call_t *call, const int *members, const int *owners);
 
-/* Ring or doubling for items of this size, by parameter. */
+/* Ring or doubling for items of this size. */
 ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes);
 
-/* The largest of all ranks' values, known to all; uncounted.  A message of this exchange that fails counts as
- * `lost`, here and for those that learn through us, and is the call's failure. */
+/* The maximum of all ranks' values, known to all; not in the metrics.  A message of this exchange that fails counts as
+ * `lost`, here and for ranks that get the value through us, and is the call's failure. */
 int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value, int lost);
 
-/* C-Ring and C-RD, by the kind of their gathers (coll_cryptag_concurrent.c). */
+/* C-Ring or C-RD, depending on the kind of gather (coll_cryptag_concurrent.c). */
 void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind);
 
 /* ---- the user's buffers (coll_cryptag_user.c) ---- */
 
-/* When `bytes` bytes are in an accelerator's memory, or to be put there, this ends the job, as others would wait for
- * this rank.  MPI_IN_PLACE is allowed. */
+/* Ends the job if `buffer`, with `bytes` to read or write, is in an accelerator's memory, as others would wait for this
+ * rank.  MPI_IN_PLACE is allowed. */
 void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, size_t bytes);
-/* Elements in the block of `rank`. */
+/* The number of elements in the block of `rank`. */
 size_t ompi_coll_cryptag_user_count(const ompi_coll_cryptag_user_t *user, int rank);
 /* Copy our contribution to `to`, in packed form. */
 void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to);
-/* Copy the block of `rank` from packed form to where the user wants it. */
+/* Copy the block of `rank` from packed form to the user's buffer. */
 void ompi_coll_cryptag_deliver(ompi_coll_cryptag_call_t *call, int rank, const uint8_t *from);
-/* wipe of an all-gather */
+/* `wipe` for an all-gather */
 void ompi_coll_cryptag_wipe(ompi_coll_cryptag_call_t *call);
 
 /* ---- failures (coll_cryptag_finish.c) ---- */
 
-/* Something did not open, or could not be sealed (crypt_rc): by default this
- * ends the job.  peer: the rank it came from, or ours. */
+/* A piece did not open, or could not be sealed (crypt_rc): by default this ends
+ * the job.  peer: the rank that it came from, or ours. */
 void ompi_coll_cryptag_fail(ompi_coll_cryptag_call_t *call, int crypt_rc, int peer);
-/* The PML or the datatype engine refused: rc is what it said. */
+/* The PML or the datatype engine failed with rc. */
 void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc);
-/* What only this rank gets is of another length than it means: MPI_ERR_TRUNCATE, of which nobody else is told. */
+/* Data for this rank alone does not have the expected length: MPI_ERR_TRUNCATE, which other ranks are not told. */
 void ompi_coll_cryptag_mistaken(ompi_coll_cryptag_call_t *call);
-/* The end of every call: all ranks learn whether it failed anywhere. */
+/* The end of every call: tells all ranks whether it failed anywhere. */
 int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call);
-/* Shows the text, which it frees, and ends the job.  NULL: another rank does both,
- * and is given time for it. */
+/* Prints the message, and ends the job.  NULL: another rank does both, and is given
+ * time for it. */
 void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, const char *topic, ...) __attribute__((noreturn));
 void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes) __attribute__((noreturn));
 

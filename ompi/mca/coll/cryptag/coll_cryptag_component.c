@@ -59,7 +59,7 @@ static bool sizes_hold(void)
     return hold;
 }
 
-/* The one that is none of its words, of which Open MPI has warned. */
+/* A parameter with a value that is not one of its words; Open MPI has warned about it. */
 static const char *bad_choice;
 
 static bool choices_hold(void)
@@ -134,7 +134,7 @@ int ompi_coll_cryptag_init_query(bool enable_progress_threads, bool enable_mpi_t
     return OMPI_SUCCESS;
 }
 
-/* Named in --mca coll by the user, rather than found among the others. */
+/* Did the user name us in --mca coll? */
 static bool asked_for(void)
 {
     const char *list = ompi_coll_base_framework.framework_selection;
@@ -142,8 +142,8 @@ static bool asked_for(void)
     return NULL != list && '^' != list[0] && NULL != strstr(list, "cryptag");
 }
 
-/* Being left out here, and not where all is good, would let ranks wait for each other in
- * different algorithms. */
+/* If only this rank left the component out, ranks would wait for each other in different
+ * algorithms: so the job ends. */
 static void need_parameters(void)
 {
     if (NULL == mca_coll_cryptag_component.rules && !(choices_hold() && sizes_hold() && read_rules())) {

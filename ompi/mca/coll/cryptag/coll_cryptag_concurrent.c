@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What C-Ring and C-RD share: lanes side by side.  Lane g joins the g-th rank of every
+ * What C-Ring and C-RD share: parallel lanes.  Lane g connects the g-th rank of every
  * node; each lane carries the blocks of its own ranks between the nodes, every
  * rank opens only those, and the ranks of a node then exchange plaintext.
  *
@@ -9,9 +9,8 @@
  *     rank 0    rank 1    on node 0          r_d N - 1, s_d (N - 1) m
  *     rank 2    rank 3    on node 1
  *
- * Nodes with fewer ranks than lanes: their ranks serve several lanes in turn
- * (lane g is served by local rank g mod l), and pass on blocks although they
- * add none.
+ * On nodes with fewer ranks than lanes, ranks serve several lanes (lane g is served by
+ * local rank g mod l), and forward blocks in lanes to which they contribute none.
  */
 #include "coll_cryptag.h"
 
@@ -47,7 +46,7 @@ static void open_block(void *context, int i, int node)
     }
 }
 
-/* Members, items and room for the sealed blocks of lane g. */
+/* Members, items and memory for the sealed blocks of lane g. */
 static ompi_coll_cryptag_lane_t make_lane(ompi_coll_cryptag_call_t *call, int g)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
@@ -94,8 +93,8 @@ static bool round_has_messages(const ompi_coll_cryptag_topo_t *topo, int round)
     return false;
 }
 
-/* Lane after lane: whoever serves several begins with the lowest, as all do.  What is
- * counted are the rounds of the ring, in how many steps they may be. */
+/* Lane after lane: all ranks that serve several begin with the lowest.  The metric counts
+ * the rounds of the ring, however many steps they take. */
 static void stream_lanes(ompi_coll_cryptag_call_t *call)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
@@ -140,7 +139,7 @@ static void between_nodes(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind
     part = &state.lanes[0].parts[state.lanes[0].first[topo->node]];
     ompi_coll_cryptag_seal(call, &own, ompi_coll_cryptag_block(call, topo->rank), part->plain_bytes, part->base);
 
-    /* 3. gather in each lane, forwarding what comes, opening it meanwhile */
+    /* 3. gather in each lane, forwarding what arrives, and opening it meanwhile */
     ompi_coll_cryptag_gather(call, &(ompi_coll_cryptag_gather_t) {
         .kind = kind, .form = OMPI_COLL_CRYPTAG_SEALED,
         .n = topo->nodes, .me = topo->node,
@@ -149,7 +148,7 @@ static void between_nodes(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind
     });
 }
 
-/* Blocks that local rank j brought here: consecutive ranks make one part. */
+/* Blocks that local rank j received for this node: consecutive ranks make one part. */
 static int parts_of_local(const ompi_coll_cryptag_call_t *call, int j, int here, ompi_coll_cryptag_part_t *parts)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;

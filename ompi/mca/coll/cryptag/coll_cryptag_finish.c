@@ -3,11 +3,11 @@
  *
  * Failures, and the end of a call.
  *
- * By default a failure ends the job where it is found.  Where the user asked
- * for an error instead (crypt_on_auth_failure=error), a call is followed by
- * one small exchange from which every rank learns whether any of them failed;
- * if so all of them wipe what was received and return the error.  Where ranks mean different lengths, which
- * is the program's mistake, only those that noticed it return that.
+ * By default a failure ends the job where it is found.  With
+ * crypt_on_auth_failure=error, a call is followed by a small exchange that tells
+ * every rank whether any of them failed; if so, all of them wipe what was received
+ * and return the error.  If ranks expect different lengths, which is an error in the
+ * program, only those that noticed it return that.
  */
 #include "coll_cryptag.h"
 
@@ -61,7 +61,7 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
     return call->failure;
 }
 
-/* Who has nothing to say (NULL) would end those who do before they said it. */
+/* Ranks without a message (NULL) wait, or they would end the job before others print theirs. */
 void ompi_coll_cryptag_end_job(ompi_communicator_t *comm, const char *topic, ...)
 {
     va_list list;

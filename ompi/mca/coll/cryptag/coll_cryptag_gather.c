@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * All-gather among some of the ranks, as a ring or a doubling, of items that
- * are ready to travel: sealed once and forwarded unchanged, or plain within a
- * node.  What comes is handed to `arrived` after the next step was posted, so
- * that opening overlaps with the network.
+ * are ready to be sent: sealed once and forwarded unchanged, or plain within a
+ * node.  Items that arrive are passed to `arrived` after the next step was
+ * posted, so that opening overlaps with the network.
  */
 #include "coll_cryptag.h"
 
@@ -84,8 +84,8 @@ ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes)
     return item_bytes >= OMPI_COLL_CRYPTAG_RING_MIN ? OMPI_COLL_CRYPTAG_RING : OMPI_COLL_CRYPTAG_DOUBLING;
 }
 
-/* A maximum may be counted twice, so the partners of a doubling do for any
- * number of ranks. */
+/* A maximum may include a value twice, so doubling works for any number of
+ * ranks. */
 int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value, int lost)
 {
     const int n = ompi_comm_size(call->comm), rank = ompi_comm_rank(call->comm);
@@ -105,7 +105,7 @@ int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value, int lost)
         ompi_coll_cryptag_send(call, round.to, OMPI_COLL_CRYPTAG_PLAIN, &mine, 1);
         ompi_coll_cryptag_wait(call);
         value = other > value ? other : value;
-        if (OMPI_SUCCESS != call->failure) {        /* what it would have said is not known, and not passed on as nothing */
+        if (OMPI_SUCCESS != call->failure) {        /* its value is unknown, and must not be passed on as 0 */
             value = lost > value ? lost : value;
         }
     }

@@ -3,9 +3,9 @@
  *
  * What HS1, HS2 and HS3 share.  Phases of a call, after `phase`:
  *     + 1  our block is in the segment
- *     + 2  (leader) all sealed items are
+ *     + 2  (leader) all sealed items are in the segment
  *     + 3  (not in HS3) we have opened our part of them
- *     + 4  we need nothing of the segment any more
+ *     + 4  we no longer need the segment
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_hs.h"
@@ -20,13 +20,13 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
 }
 
-/* Where the sealed items begin: behind the plaintext, which they are where nothing is sealed. */
+/* Where the sealed items begin: behind the plaintext, or at its place if nothing is sealed. */
 static size_t sealed_first(const ompi_coll_cryptag_call_t *call)
 {
     return ompi_coll_cryptag_seals(call) ? aligned(call->offset[call->topo->ranks]) : 0;
 }
 
-/* A node's blocks sealed together are never longer than sealed one by one. */
+/* A node's blocks are never longer sealed together than sealed one by one. */
 size_t ompi_coll_cryptag_hs_bytes(const ompi_coll_cryptag_call_t *call)
 {
     size_t bytes = sealed_first(call);
@@ -63,8 +63,8 @@ static void lay_out(ompi_coll_cryptag_hs_t *hs, bool by_node)
     }
 }
 
-/* Where this call's data goes.  Everywhere in the segment, or after another
- * user of it, everybody must have copied out what is there. */
+/* Choose the place for this call's data.  If it takes the whole segment, or follows
+ * another user of it, all ranks must have copied out what is there. */
 static void take_turn(ompi_coll_cryptag_hs_t *hs)
 {
     ompi_coll_cryptag_shm_t *shm = hs->shm;
@@ -153,7 +153,7 @@ void ompi_coll_cryptag_hs_end(ompi_coll_cryptag_hs_t *hs)
     ompi_coll_cryptag_shm_arrive(hs->shm, hs->phase + 3);
     ompi_coll_cryptag_shm_await_all(hs->shm, hs->phase + 3);
 
-    /* 4. copy all of it to the user's buffer */
+    /* 4. copy everything to the user's buffer */
     if (topo->in_order && call->user.dense) {
         memcpy(call->user.rbuf, hs->data, call->offset[topo->ranks]);
     } else {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * HS1: one sealed piece a node.  Fewest pieces of all algorithms, so for small
+ * HS1: one sealed piece for each node, the fewest of all algorithms: for small
  * blocks.
  *
  *     leader: r_e 1, s_e l m     all: r_d ceil((N - 1) / l) pieces of l m

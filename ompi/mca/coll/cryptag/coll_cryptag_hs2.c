@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * HS2: like HS1, but every rank seals its own block, so that sealing too is
- * shared out: for blocks of some KiB.
+ * HS2: like HS1, but every rank seals its own block, so that the work of sealing
+ * is shared, too: for blocks of some KiB.
  *
  *     r_e 1, s_e m, r_d N - 1, s_d (N - 1) m, every rank
  */
@@ -16,9 +16,9 @@ void ompi_coll_cryptag_hs2(ompi_coll_cryptag_call_t *call)
     ompi_coll_cryptag_hs_t hs;
     int k = 0;
 
-    /* 1. every rank puts its block into the shared plaintext, and sealed
-     *    beside it
-     * 2. leaders all-gather what is sealed */
+    /* 1. every rank puts its block into the shared plaintext, and its sealed
+     *    form behind that
+     * 2. leaders all-gather the sealed blocks */
     ompi_coll_cryptag_hs_sealed(call, &hs);
 
     /* 3. all open their part of the other nodes' blocks */

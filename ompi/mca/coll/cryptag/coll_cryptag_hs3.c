@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * HS3: HS2 in which every rank opens every foreign block, straight to where the
- * user wants it.  Opening takes no longer than copying does, and nobody waits
- * for what others open.
+ * HS3: like HS2, but every rank opens every foreign block, directly into the
+ * user's buffer.  Opening takes no longer than copying, and no rank waits for
+ * what others open.
  *
  *     r_e 1, s_e m, r_d p - l, s_d (p - l) m, every rank
  */

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One module a communicator: whether we serve it at all, and what we keep.
+ * One module for each communicator: whether we serve it at all, and what we keep.
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_ord_plan.h"
@@ -17,9 +17,9 @@ static void construct(ompi_coll_cryptag_module_t *module)
     memset((char *) module + sizeof(module->super), 0, sizeof(*module) - sizeof(module->super));
 }
 
-/* Where Open MPI installs functions, each entry of a communicator holds its module, and so do those that we
- * saved.  Where modules do it themselves, nobody does: the communicator has a list of them, which it takes
- * apart from the top, and what is below us is there until we are gone. */
+/* If Open MPI installs functions, each entry of a communicator holds a reference to its module, and so do
+ * those that we saved.  If modules install them, there are no references: the communicator has a list of
+ * modules, which it frees from the top, so what is below us outlives us. */
 static void hold(mca_coll_base_module_t *module)
 {
     if (!OMPI_COMMON_CRYPTMPI_COLL_INSTALLS) {
@@ -94,7 +94,7 @@ static int enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
         }                                                                       \
     } while (0)
 
-/* Where the module installed them; the component below takes away its own. */
+/* If the module installed its functions; the component below removes its own. */
 static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 {
     const ompi_coll_cryptag_below_t *below = &((ompi_coll_cryptag_module_t *) base)->below;
@@ -107,11 +107,11 @@ static int disable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
     return OMPI_SUCCESS;
 }
 
-/* For processes of this job, as the launcher placed them: asking the sessions
- * would agree on keys with every process of the node in MPI_Init.  For those that
- * were met at run time the sessions are asked: what Open MPI 4.1 believes of
- * their place goes by rank numbers alone, and all ranks must come to one answer.  Over
- * btl/crypt there are no sessions, and such processes are on another node. */
+/* For processes of this job, the launcher's placement counts: asking the sessions
+ * would agree on keys with every process of the node in MPI_Init.  For processes
+ * met at run time the sessions are asked: Open MPI 4.1 derives their node from rank
+ * numbers alone, and all ranks must get the same answer.  Over btl/crypt there are
+ * no sessions, and such processes count as on another node. */
 bool ompi_coll_cryptag_is_remote(ompi_proc_t *proc)
 {
     if (OPAL_PROC_MY_NAME.jobid == proc->super.proc_name.jobid) {
@@ -121,7 +121,7 @@ bool ompi_coll_cryptag_is_remote(ompi_proc_t *proc)
     return !ompi_common_cryptmpi_active() || !ompi_common_cryptmpi_is_local(proc);
 }
 
-/* Looks no further than the first peer of another node. */
+/* Stops at the first peer on another node. */
 static bool has_remote_peer(ompi_communicator_t *comm)
 {
     for (int i = 0; i < ompi_comm_size(comm); i++) {
@@ -132,7 +132,7 @@ static bool has_remote_peer(ompi_communicator_t *comm)
     return false;
 }
 
-/* Above all others, to whom it passes on what it does not do itself. */
+/* Above all others, to which it passes on what it does not do itself. */
 enum { PRIORITY = 90 };
 
 mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, int *priority)
@@ -145,7 +145,7 @@ mca_coll_base_module_t *ompi_coll_cryptag_comm_query(ompi_communicator_t *comm, 
     }
     module = OBJ_NEW(ompi_coll_cryptag_module_t);
     if (NULL == module) {
-        ompi_coll_cryptag_no_memory(comm, sizeof(*module));     /* the others would wait for one who has none */
+        ompi_coll_cryptag_no_memory(comm, sizeof(*module));     /* the others would wait for a rank without one */
     }
     module->super.coll_module_enable = enable;
     module->super.coll_module_disable = OMPI_COMMON_CRYPTMPI_COLL_INSTALLS ? disable : NULL;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Naive (Naser et al. 2019, Algorithm 1 for the all-gather): every rank seals
- * its block, an ordinary all-gather carries the sealed blocks, every rank
- * opens all others, those of its own node too.
+ * its block, an ordinary all-gather carries the sealed blocks, and every rank
+ * opens all others, including those of its own node.
  *
  *     r_e 1, s_e m, r_d p - 1, s_d (p - 1) m
  */
@@ -55,7 +55,7 @@ void ompi_coll_cryptag_naive(ompi_coll_cryptag_call_t *call)
     ompi_coll_cryptag_seal(call, &own, ompi_coll_cryptag_block(call, rank), parts[rank].plain_bytes,
                            parts[rank].base);
 
-    /* 2. all-gather of sealed blocks   3. open each as it comes */
+    /* 2. all-gather of sealed blocks   3. open each as it arrives */
     ompi_coll_cryptag_gather(call, &(ompi_coll_cryptag_gather_t) {
         .kind = ompi_coll_cryptag_gather_kind(total / (size_t) p),
         .form = OMPI_COLL_CRYPTAG_SEALED,

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * O-RD: the doubling in rank order.  Within a node plaintext is exchanged;
- * between nodes what came sealed is forwarded unchanged, and all that is
- * there in plaintext is sealed as one piece (coll_cryptag_ord_plan.c decides
- * which blocks that are).
+ * between nodes pieces that were received sealed are forwarded unchanged, and
+ * the blocks in plaintext are sealed as one piece (coll_cryptag_ord_plan.c
+ * decides which blocks those are).
  */
 #include "coll_cryptag.h"
 #include "coll_cryptag_ord_plan.h"
@@ -16,7 +16,7 @@ typedef struct {
     const ompi_coll_cryptag_ord_plan_t *plan;
     ompi_coll_cryptag_part_t *sealed;   /* [pieces] */
     uint8_t *joined;                    /* for pieces whose blocks are not adjacent */
-    int got, opened;                    /* pieces are got, and opened, in the order of their numbers */
+    int got, opened;                    /* pieces are received, and opened, in the order of their numbers */
 } ord_t;
 
 static bool adjacent(const ompi_coll_cryptag_ord_piece_t *piece)
@@ -95,7 +95,7 @@ static void do_round(ord_t *ord, const ompi_coll_cryptag_ord_round_t *step)
                                piece_parts(ord, step->in, step->in_count), step->in_count);
     }
 
-    /* 2. plaintext is needed to send it, and to seal it   3. send */
+    /* 2. open what has to be sent in plaintext, or sealed again   3. send */
     if (step->to_here) {
         open_pending(ord);
         ompi_coll_cryptag_send(call, step->round.to, OMPI_COLL_CRYPTAG_PLAIN, plain_out,
@@ -110,7 +110,7 @@ static void do_round(ord_t *ord, const ompi_coll_cryptag_ord_round_t *step)
                                piece_parts(ord, step->out, step->out_count), step->out_count);
     }
 
-    /* 4. open what came before while this travels */
+    /* 4. open what arrived before, while this travels */
     open_pending(ord);
     ompi_coll_cryptag_wait(call);
     ord->got += step->in_count;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * O-RD2: the doubling in rank order, where everything that leaves the node in
- * a step is one sealed piece, and is opened at once by who receives it.
- * Fewer, longer pieces than O-RD: for small blocks.
+ * a step is one sealed piece, and is opened at once by its receiver.  Fewer,
+ * longer pieces than O-RD: for small blocks.
  */
 #include "coll_cryptag.h"
 
@@ -19,7 +19,7 @@ static size_t run_bytes(const ompi_coll_cryptag_call_t *call, const ompi_coll_cr
     return bytes;
 }
 
-/* Seal a run; where it wraps around, its stretches are joined first. */
+/* Seal a run; if it wraps around, its two parts are joined first. */
 static void seal_run(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_run_t *run, int index, int to,
                      uint8_t *sealed)
 {
@@ -73,7 +73,7 @@ void ompi_coll_cryptag_o_rd2(ompi_coll_cryptag_call_t *call)
         from_here = ompi_coll_cryptag_same_node(topo, round.from, topo->rank);
         to_here = ompi_coll_cryptag_same_node(topo, round.to, topo->rank);
 
-        /* 1. post the receive: plaintext to its place, a sealed piece aside */
+        /* 1. post the receive: plaintext into its place, a sealed piece into scratch */
         if (from_here) {
             ompi_coll_cryptag_recv(call, round.from, OMPI_COLL_CRYPTAG_PLAIN, part_in,
                                    ompi_coll_cryptag_run_parts(call, &round.received, part_in));

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Makes the plan of O-RD by playing the rounds through for all ranks that
- * matter to this one.
+ * Makes the plan of O-RD by simulating the rounds for all ranks that matter
+ * to this one.
  *
- * The rule for a message to another node: sealed pieces that lie within what
- * is to be sent are forwarded unchanged, in the order they were got; the
- * blocks that remain are sealed together, as one new piece, which is kept for
+ * The rule for a message to another node: sealed pieces that contain only blocks
+ * to be sent are forwarded unchanged, in the order in which they were received;
+ * the remaining blocks are sealed together, as one new piece, which is kept for
  * later rounds.
  */
 #include "coll_cryptag_ord_plan.h"
@@ -21,14 +21,14 @@ typedef struct {
 
 typedef struct {
     const ompi_coll_cryptag_topo_t *topo;
-    ompi_coll_cryptag_ord_piece_t *pieces;  /* of all ranks played */
+    ompi_coll_cryptag_ord_piece_t *pieces;  /* of all simulated ranks */
     int count, room;
     ids_t *held;                /* [ranks] pieces each has, in the order it got them */
     ids_t *sent;                /* [ranks] pieces in its message of this round */
     int *made;                  /* [ranks] pieces it has sealed */
     int *covered;               /* [ranks] stamp: block is in a chosen piece */
     int stamp;
-    bool *needed;               /* [rounds + 1][ranks] whose state matters before a round */
+    bool *needed;               /* [rounds + 1][ranks] does its state before a round matter? */
     bool failed;                /* out of memory */
 } play_t;
 
@@ -99,7 +99,7 @@ static int seal_rest(play_t *play, int rank, const ompi_coll_cryptag_run_t *run)
     return play->count++;
 }
 
-/* Fill play->sent[rank]; the piece it has to seal for that, or -1. */
+/* Fill play->sent[rank]; returns the piece that it has to seal for that, or -1. */
 static int compose(play_t *play, int rank, const ompi_coll_cryptag_round_t *round)
 {
     ids_t *sent = &play->sent[rank];
@@ -126,7 +126,7 @@ static int compose(play_t *play, int rank, const ompi_coll_cryptag_round_t *roun
     return fresh;
 }
 
-/* Going back from the end: whose state before a round decides about ours. */
+/* Backwards from the end: the ranks whose state before a round affects ours. */
 static void find_needed(play_t *play, int rounds)
 {
     const int ranks = play->topo->ranks;
@@ -153,7 +153,7 @@ static bool copy_ids(int **to, int *count, const ids_t *from)
     return NULL != *to;
 }
 
-/* One round for everybody who matters; ours is written down in `own`. */
+/* One round for all ranks that matter; ours is recorded in `own`. */
 static void play_round(play_t *play, int k, ompi_coll_cryptag_ord_round_t *own)
 {
     const ompi_coll_cryptag_topo_t *topo = play->topo;
@@ -193,7 +193,7 @@ static void renumber(int *list, int count, const int *number)
     }
 }
 
-/* Keep our pieces only, numbered in the order we got them. */
+/* Keep our pieces only, numbered in the order in which we got them. */
 static bool keep_own(play_t *play, ompi_coll_cryptag_ord_plan_t *plan)
 {
     const ids_t *held = &play->held[play->topo->rank];

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The plan of O-RD for one rank: what it seals, sends, receives in each round.
- * It depends on the node map alone, so it is made once a communicator, at
- * every rank by itself: the pieces that a partner will send follow from what
- * that partner was sent before, and so on.
+ * It depends on the node map alone, so each rank makes it by itself, once for a
+ * communicator: the pieces that a partner will send follow from what that
+ * partner was sent before, and so on.
  */
 #ifndef COLL_CRYPTAG_ORD_PLAN_H
 #define COLL_CRYPTAG_ORD_PLAN_H
@@ -15,7 +15,7 @@
 /* Blocks sealed together. */
 typedef struct ompi_coll_cryptag_ord_piece {
     int origin;                 /* rank that sealed it */
-    int item;                   /* the how-manieth of that rank */
+    int item;                   /* its index among that rank's pieces */
     int count;
     int *blocks;                /* [count] whose blocks, in the order they are joined */
 } ompi_coll_cryptag_ord_piece_t;
@@ -31,7 +31,7 @@ typedef struct ompi_coll_cryptag_ord_round {
 struct ompi_coll_cryptag_ord_plan {
     int rounds, pieces;
     ompi_coll_cryptag_ord_round_t *round;   /* [rounds] */
-    ompi_coll_cryptag_ord_piece_t *piece;   /* [pieces] that this rank makes or gets, in that order */
+    ompi_coll_cryptag_ord_piece_t *piece;   /* [pieces] that this rank makes or receives, in order */
 };
 typedef struct ompi_coll_cryptag_ord_plan ompi_coll_cryptag_ord_plan_t;
 

@@ -1,21 +1,21 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * O-Ring: the ring in rank order, where a block is sealed on its way only
- * while it is between nodes.
+ * O-Ring: the ring in rank order, where a block is sealed only on its way
+ * between nodes.
  *
  *     next rank is here, block came plain     send it as it is
  *     next rank is here, block came sealed    open it, send plaintext
- *     next rank is elsewhere, came sealed     forward what came, unchanged
+ *     next rank is elsewhere, came sealed     forward it unchanged
  *     next rank is elsewhere, came plain      seal it
  *
- * Whether a block reaches rank i sealed depends only on whether rank i - 1
- * lives on the same node, so nothing about it travels.
+ * Whether a block reaches rank i sealed depends only on whether rank i - 1 is on
+ * the same node, so messages need not say it.
  */
 #include "coll_cryptag.h"
 
-/* Who sealed the block of `owner` that reaches `rank` from elsewhere: going
- * back, the last rank that had it in plaintext. */
+/* The rank that sealed the block of `owner` that reaches `rank` from another
+ * node: the last one before it that had the block in plaintext. */
 static int sealer_of(const ompi_coll_cryptag_topo_t *topo, int rank, int owner)
 {
     int at = (rank - 1 + topo->ranks) % topo->ranks;
@@ -58,7 +58,7 @@ void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
         form_out = ompi_coll_cryptag_same_node(topo, topo->rank, next) ? OMPI_COLL_CRYPTAG_PLAIN
                                                                        : OMPI_COLL_CRYPTAG_SEALED;
     const size_t room = ompi_coll_cryptag_sealed_bytes(call, ompi_coll_cryptag_longest_block(call));
-    /* what came in the last step, what comes in this one, what we seal */
+    /* received in the last step, being received in this one, sealed by us */
     uint8_t *came = ompi_coll_cryptag_scratch(call, room);
     uint8_t *coming = ompi_coll_cryptag_scratch(call, room);
     uint8_t *own = ompi_coll_cryptag_scratch(call, room);
@@ -76,7 +76,7 @@ void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
         in = part_of(call, received, form_in, coming);
         ompi_coll_cryptag_recv(call, previous, form_in, &in, 1);
 
-        /* 2. bring the block into the form it needs, 3. send it */
+        /* 2. seal or open the block as needed, 3. send it */
         if (OMPI_COLL_CRYPTAG_SEALED == form_out && !forward) {
             const ompi_coll_cryptag_name_t name = { topo->rank, OPAL_CRYPT_TO_ALL, (uint32_t) sent };
             ompi_coll_cryptag_seal(call, &name, ompi_coll_cryptag_block(call, sent),
@@ -87,7 +87,7 @@ void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
         out = part_of(call, sent, form_out, forward ? came : own);
         ompi_coll_cryptag_send(call, next, form_out, &out, 1);
 
-        /* 4. what was forwarded is opened while it travels on */
+        /* 4. open a forwarded block while it travels on */
         if (OMPI_COLL_CRYPTAG_SEALED == form_out && forward) {
             open_block(call, sent, came);
         }
@@ -99,7 +99,7 @@ void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
         coming = swap;
     }
 
-    /* 5. the last one goes nowhere */
+    /* 5. the last one is not forwarded */
     if (forward && p > 1) {
         open_block(call, next, came);
     }

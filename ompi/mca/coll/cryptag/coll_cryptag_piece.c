@@ -1,19 +1,19 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Sealing and opening: with the group key what all may read, with keys of the two what
- * one rank alone opens.  What is longer than
- * piece_max is sealed as several pieces, one behind the other:
+ * Sealing and opening: with the group key for all ranks, or with keys of the two ranks
+ * for one receiver.  An item longer than piece_max is sealed as several pieces, one
+ * after the other:
  *
  *     | counter 8 | ciphertext | tag 16 | counter 8 | ciphertext | tag 16 | ...
  *
- * The AAD names the place of a piece completely: group, collective, operation,
- * algorithm, origin, destination, which item of this origin, which piece of
- * how many, and how long.  So a piece fits nowhere but where it belongs.
+ * The AAD fully identifies a piece: group, collective, operation, algorithm,
+ * origin, destination, which item of this origin, which piece of how many, and
+ * its length.  So a piece is only accepted in its own place.
  *
  * Over btl/crypt nothing is sealed here: a communicator has no key, a piece is its
- * plaintext, and all goes to the selected PML.  What is not sealed can therefore not come
- * to the host PML below pml/crypt, where nobody would seal it any more.
+ * plaintext, and everything goes to the selected PML.  So unsealed data can never reach
+ * the host PML below pml/crypt, where nothing would seal it any more.
  */
 #include "coll_cryptag.h"
 
@@ -21,7 +21,7 @@
 
 #include "ompi/mca/pml/pml.h"
 
-/* ---- who seals: whoever has the key ---- */
+/* ---- do we seal?  if we have the key ---- */
 
 bool ompi_coll_cryptag_seals(const ompi_coll_cryptag_call_t *call)
 {
@@ -44,7 +44,7 @@ size_t ompi_coll_cryptag_overhead(const ompi_coll_cryptag_call_t *call)
     return ompi_coll_cryptag_seals(call) ? OPAL_CRYPT_PIECE_OVERHEAD : 0;
 }
 
-/* Unless it is there already. */
+/* Copy, unless it is in place already. */
 static void as_it_is(void *to, const void *from, size_t bytes)
 {
     if (to != from) {
@@ -83,7 +83,7 @@ static opal_crypt_piece_t describe(const ompi_coll_cryptag_call_t *call,
     };
 }
 
-/* NULL: there is none, which has been shown and fails the call. */
+/* NULL: the peer was refused, which has been shown and fails the call. */
 static opal_crypt_session_t *session_with(ompi_coll_cryptag_call_t *call, int rank)
 {
     opal_crypt_session_t *session;
@@ -95,7 +95,7 @@ static opal_crypt_session_t *session_with(ompi_coll_cryptag_call_t *call, int ra
     return session;
 }
 
-/* The group's keys, or those of the two. */
+/* With the group's keys, or with those of the two ranks. */
 static int seal_as(ompi_coll_cryptag_call_t *call, const opal_crypt_piece_t *piece, const void *plain, uint8_t *sealed)
 {
     opal_crypt_group_t *group = call->module->group;
@@ -120,7 +120,7 @@ static int open_as(ompi_coll_cryptag_call_t *call, const opal_crypt_piece_t *pie
     return NULL == session ? OPAL_CRYPT_ERR_PEER : opal_crypt_piece_open_from(group, session, piece, sealed, plain);
 }
 
-/* Who refused a peer has said why. */
+/* If the peer was refused, the reason has been shown. */
 static void failed(ompi_coll_cryptag_call_t *call, int rc, int rank)
 {
     if (OPAL_CRYPT_ERR_PEER != rc) {

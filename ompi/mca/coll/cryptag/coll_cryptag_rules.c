@@ -23,8 +23,8 @@ struct ompi_coll_cryptag_rules {
 };
 
 #define AG OMPI_COLL_CRYPTAG_ALLGATHER
-/* The last one that applies.  HS3 has every rank open everything, which was measured
- * with two ranks a node: more of them share that work, as long as nobody knows better. */
+/* The last one that applies counts.  In HS3 every rank opens everything, which was measured with
+ * two ranks on a node; with more of them we share that work, until it is measured. */
 static const rule_t built_in[] = {
     /* bytes      operation mapping nodes width algorithm */
     { 0,          AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_C_RD, 0 },
@@ -43,7 +43,7 @@ static const rule_t built_in[] = {
 
 #define BC OMPI_COLL_CRYPTAG_BCAST
 #define AA OMPI_COLL_CRYPTAG_ALLTOALL
-/* Over btl/crypt what a node shares in memory pays most: ours, where it was faster there than Open MPI's own (2x2 and 4x2). */
+/* Over btl/crypt sharing memory within a node pays most: ours, where faster than Open MPI's own (2x2 and 4x2). */
 static const rule_t over_btl_crypt[] = {
     /* bytes      operation mapping nodes width algorithm */
     { 0,          AG, ANY,    2, 1, OMPI_COLL_CRYPTAG_HOP, 0 },
@@ -113,7 +113,7 @@ static bool read_number(const char *word, uint64_t most, uint64_t *number)
     return 0 == errno && '\0' == *end && value <= most;
 }
 
-/* What is wrong with the line, or NULL.  An empty line has operation 0. */
+/* Returns what is wrong with the line, or NULL.  An empty line has operation 0. */
 static const char *read_rule(char *line, rule_t *rule)
 {
     char *word[7], *rest = NULL;
@@ -236,7 +236,7 @@ int ompi_coll_cryptag_rules_find(const ompi_coll_cryptag_rules_t *rules, ompi_co
     return 0;
 }
 
-/* FNV-1a: against mistakes. */
+/* FNV-1a: catches accidental differences, not tampering. */
 uint32_t ompi_coll_cryptag_sum(const void *bytes, size_t count, uint32_t sum)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,18 +1,18 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who exchanges what with whom in a ring and in a doubling, as pure
- * arithmetic: no communicator, no buffer, no cipher.  n members each own one
- * item, and after all rounds every member has every item.
+ * Which members exchange what in a ring and in a doubling, as pure arithmetic:
+ * no communicator, no buffer, no cipher.  n members each own one item, and
+ * after all rounds every member has every item.
  *
- *     ring       n - 1 rounds, one item a round, from the member before
+ *     ring       n - 1 rounds, one item in each, from the member before
  *     doubling   ceil(lg n) rounds; for a power of two the members of a round
  *                are 2^round apart and exchange all they have (recursive
  *                doubling), otherwise a member sends to the one 2^round before
  *                it (Bruck et al., IEEE TPDS 8(11), 1997)
  *
- * Both sides of a message compute it from the same few integers, so nothing
- * in it needs to be described on the wire.
+ * Both sides of a message compute it from the same few integers, so its content
+ * need not be described on the wire.
  */
 #ifndef COLL_CRYPTAG_SCHEDULE_H
 #define COLL_CRYPTAG_SCHEDULE_H

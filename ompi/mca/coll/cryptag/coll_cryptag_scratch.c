@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Scratch memory of a call: handed out piece by piece, all given back at the
- * end.  A communicator keeps what its last call needed (up to a limit), in
- * one chunk, so that a call of the same size as the last allocates nothing.
+ * Scratch memory of a call: allocated piece by piece, all released at the end.
+ * A communicator keeps what its last call needed (up to a limit), in one chunk,
+ * so that a call of the same size as the last allocates nothing.
  */
 #include "coll_cryptag.h"
 

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The first collective of a communicator: every rank tells every other where
- * it lives and with which settings it runs.  These few bytes travel through
- * the selected PML, so between nodes they are sealed and authenticated.
+ * The first collective of a communicator: every rank tells every other its node
+ * and its settings.  These few bytes travel through the selected PML, so between
+ * nodes they are sealed and authenticated.
  */
 #include "coll_cryptag.h"
 
@@ -11,15 +11,15 @@
 
 #include "ompi/mca/coll/base/coll_tags.h"
 
-/* What every rank tells; equal byte order on all ranks is assumed as for the
- * rest of the component (Open MPI refuses mixed ones in its default build). */
+/* What every rank sends; equal byte order on all ranks is assumed, as in the rest
+ * of the component (Open MPI refuses mixed ones in its default build). */
 typedef struct {
     int32_t leader;             /* lowest rank of the node, as this rank sees it */
     uint32_t settings;          /* checksum of all that the ranks must agree on */
 } greeting_t;
 
-/* Asks the sessions, if there are any, of those alone that may be local: with most of the
- * others this rank never speaks, and so agrees on no keys with them. */
+/* Asks only the sessions, if there are any, with processes that may be local: with most others
+ * this rank never communicates, and so need not agree on keys with them. */
 static int lowest_local_rank(ompi_communicator_t *comm)
 {
     const int rank = ompi_comm_rank(comm);
@@ -40,8 +40,8 @@ static void setup_failed(ompi_communicator_t *comm)
     ompi_coll_cryptag_end_job(comm, "setup-failed", comm->c_name);
 }
 
-/* All ranks return the same, or the job ends: a rank alone could not go back to
- * before the setup. */
+/* All ranks return the same, or the job ends: a single rank could not undo the
+ * setup. */
 static int agree_on_success(ompi_coll_cryptag_call_t *call)
 {
     if (OPAL_CRYPTPROC_ERROR == opal_cryptproc_params.on_failure
@@ -78,8 +78,8 @@ static int exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *com
     return rc;
 }
 
-/* All ranks see the same greetings, so all stop together; the two that differ say
- * why. */
+/* All ranks see the same greetings, so all stop together; the two that differ print
+ * the reason. */
 static void check_settings(const greeting_t *greetings, ompi_communicator_t *comm)
 {
     for (int i = 1; i < ompi_comm_size(comm); i++) {

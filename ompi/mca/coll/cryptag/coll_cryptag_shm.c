@@ -22,10 +22,10 @@
 #include "opal/runtime/opal_progress.h"
 
 #define FLAG_BYTES 64
-#define LOOKS_A_PROGRESS 16     /* a look at the sockets costs more than a turn of a neighbor */
+#define LOOKS_A_PROGRESS 16     /* polling the sockets costs more than a neighbor's turn */
 #define LEAST_DATA ((size_t) 256 << 10)
 #define NAME_BYTES 64           /* an empty name: the leader has no segment */
-#define LARGEST 4               /* so many of the largest segments may a process have made that are still there */
+#define LARGEST 4               /* a process may own this many segments of the largest size */
 
 static size_t made_bytes;       /* atomic */
 
@@ -103,7 +103,7 @@ static bool map_segment(ompi_coll_cryptag_shm_t *shm, int fd, size_t map_bytes)
     return true;
 }
 
-/* Is there room for it, beside the process's others?  Half of /dev/shm stays free, whoever has the rest: others need it, too. */
+/* Is there room for it, besides the process's others?  Half of /dev/shm stays free for other users. */
 static bool take_room(int fd, size_t map_bytes)
 {
     const size_t all = __atomic_add_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED);
@@ -119,7 +119,7 @@ static bool take_room(int fd, size_t map_bytes)
 
 static void give_room_back(size_t map_bytes) { __atomic_sub_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED); }
 
-/* Memory is allocated now: running out of it later would be a SIGBUS.  A signal would end that, too. */
+/* Allocate memory now: running out of it later would be a SIGBUS.  Signals are blocked, as one would interrupt this. */
 static bool allocate(int fd, size_t map_bytes)
 {
     sigset_t all, before;
@@ -180,7 +180,7 @@ static void drop_segment(ompi_coll_cryptag_shm_t *shm)
 {
     if (NULL != shm->map) {
         munmap(shm->map, shm->map_bytes);
-        if (0 == shm->local) {                  /* its maker */
+        if (0 == shm->local) {                  /* we made it */
             give_room_back(shm->map_bytes);
         }
         shm->map = NULL;
@@ -188,9 +188,9 @@ static void drop_segment(ompi_coll_cryptag_shm_t *shm)
     }
 }
 
-/* 1. the others say that they are here   2. the leader makes it and tells the name
- * 3. the others map it and say so        4. the leader removes the name
- * What is here of a job that is killed stays, so the leader makes it when nobody is late any more. */
+/* 1. the others announce themselves      2. the leader makes it and sends the name
+ * 3. the others map it and confirm       4. the leader removes the name
+ * If the job is killed, a named segment stays, so the leader makes it only when no rank is late any more. */
 static bool replace_segment(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_shm_t *shm, size_t map_bytes)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
@@ -259,7 +259,7 @@ bool ompi_coll_cryptag_shm_ensure(ompi_coll_cryptag_call_t *call, size_t bytes)
     size_t data_bytes = LEAST_DATA;
     bool have;
 
-    /* what follows is the same at every rank: bytes, data_bytes and refused are */
+    /* what follows is the same at every rank, as bytes, data_bytes and refused are */
     if (bytes > mca_coll_cryptag_component.shm_max || (0 != shm->refused && bytes >= shm->refused)) {
         return false;
     }

@@ -5,11 +5,11 @@
  *
  *     | flag of local rank 0, 8, its length, 8, nothing, 48 | flag 1, 64 | ... | data |
  *
- * Mode 0600, its name removed as soon as all ranks of the node have mapped it
- * and before anything is written to it; it grows and never shrinks.
+ * Mode 0600; its name is removed as soon as all ranks of the node have mapped it,
+ * before anything is written to it.  It grows and never shrinks.
  *
- * Phases.  A rank raises its flag when it has come to a phase; whoever needs
- * what was written before waits for the flag, and lets MPI progress meanwhile.
+ * Phases.  A rank raises its flag when it reaches a phase; a rank that needs what
+ * was written before waits for the flag, making MPI progress meanwhile.
  */
 #ifndef COLL_CRYPTAG_SHM_H
 #define COLL_CRYPTAG_SHM_H
@@ -21,24 +21,24 @@ struct ompi_coll_cryptag_shm {
     size_t map_bytes;
     uint8_t *data;
     size_t data_bytes;
-    size_t refused;         /* this many data bytes could not be had, 0: nothing was refused */
+    size_t refused;         /* this many data bytes were refused; 0: none so far */
     int here, local;        /* ranks on the node, our index */
-    uint64_t phase;         /* our flag when a call begins */
-    unsigned turn;          /* HS1 to HS3: calls in a row that took halves */
-    uint64_t turn_phase;    /* ... until `phase` was this */
+    uint64_t phase;         /* our flag at the start of a call */
+    unsigned turn;          /* HS1 to HS3: consecutive calls that used halves */
+    uint64_t turn_phase;    /* `phase` after the last of these */
 };
 
-/* Make sure of `bytes` of data on every node.  All ranks of the communicator
- * call it together and get the same answer; false: use another algorithm. */
+/* Ensure `bytes` of data on every node.  All ranks of the communicator call it
+ * together and get the same answer; false: use another algorithm. */
 bool ompi_coll_cryptag_shm_ensure(ompi_coll_cryptag_call_t *call, size_t bytes);
 void ompi_coll_cryptag_shm_free(ompi_coll_cryptag_shm_t *shm);
 
-/* Raise our flag: we came to `phase`, and what we wrote before can be seen. */
+/* Raise our flag: we have reached `phase`, and what we wrote before is visible. */
 void ompi_coll_cryptag_shm_arrive(ompi_coll_cryptag_shm_t *shm, uint64_t phase);
 void ompi_coll_cryptag_shm_await(ompi_coll_cryptag_shm_t *shm, int local, uint64_t phase);
 void ompi_coll_cryptag_shm_await_all(ompi_coll_cryptag_shm_t *shm, uint64_t phase);
 
-/* How long the call's data are for us, before we raise our flag; and for another one, after it raised its own. */
+/* Publish our length of the call's data, before we raise our flag; read another rank's, after it has raised its own. */
 void ompi_coll_cryptag_shm_say(ompi_coll_cryptag_shm_t *shm, uint64_t bytes);
 uint64_t ompi_coll_cryptag_shm_said(ompi_coll_cryptag_shm_t *shm, int local);
 

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The messages of one communication step.  The parts of a message travel as
- * one while they are small (through a staging buffer unless they lie side by
- * side), each by itself above STAGE_MAX bytes: sender and receiver
- * decide that from the sizes alone.  In setup they travel as one in any case,
- * for whether the ranks have the same maximum is what it finds out.
+ * The messages of one communication step.  Small parts of a message travel
+ * together (through a staging buffer unless they are adjacent), and each by
+ * itself if they exceed STAGE_MAX bytes: sender and receiver decide that from
+ * the sizes alone.  In setup they always travel together, as only setup finds
+ * out whether the ranks have the same maximum.
  */
 #include "coll_cryptag.h"
 
@@ -21,7 +21,7 @@ struct ompi_coll_cryptag_arrival {
     int peer;
     ompi_coll_cryptag_form_t form;
     size_t bytes;
-    uint8_t *staged;                        /* to be spread over the parts, or NULL */
+    uint8_t *staged;                        /* to be copied to the parts, or NULL */
     const ompi_coll_cryptag_part_t *parts;
     int count;
 };
@@ -82,8 +82,8 @@ static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
     step->arrivals[step->count++].form = form;
 }
 
-/* Sealed bytes go to the host in fragments that it sends without asking first,
- * which is faster than its way with long messages; of the same size, all but the last. */
+/* Sealed bytes go to the host in fragments that it sends eagerly, which is faster
+ * than its rendezvous; all but the last have the same size. */
 static size_t fragment_of(ompi_coll_cryptag_form_t form, size_t bytes)
 {
     return OMPI_COLL_CRYPTAG_SEALED == form ? ompi_coll_cryptag_even_part(bytes, mca_coll_cryptag_component.fragment)
@@ -104,8 +104,8 @@ static void send_bytes(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypt
     } while (bytes > 0);
 }
 
-/* The last fragment has what is staged spread; one that is not as announced costs
- * all parts of the message. */
+/* When the last fragment arrives, staged bytes are copied to the parts; a fragment of
+ * the wrong length spoils all parts of the message. */
 static void recv_bytes(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form, uint8_t *base,
                        const ompi_coll_cryptag_arrival_t *message)
 {
@@ -127,7 +127,7 @@ static void recv_bytes(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypt
 typedef struct {
     size_t wire_bytes;
     bool together;      /* one message */
-    bool adjacent;      /* that needs no staging here */
+    bool adjacent;      /* needs no staging here */
 } shape_t;
 
 static shape_t shape_of(const ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_part_t *parts, int count)
@@ -217,8 +217,8 @@ void ompi_coll_cryptag_recv_typed(ompi_coll_cryptag_call_t *call, int peer, void
     post_recv(call, peer, OMPI_COLL_CRYPTAG_PLAIN, base, count, dtype, &arrival);
 }
 
-/* A message of another length than announced is not what the peer sent: what
- * it brought is thrown away. */
+/* A message of the wrong length is not what the peer sent: its content is
+ * discarded. */
 static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_arrival_t *arrival,
                           const ompi_status_public_t *status)
 {
@@ -228,7 +228,7 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
     if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
         ompi_coll_cryptag_broken(call, status->MPI_ERROR);
     } else if (!right && (!ompi_coll_cryptag_seals(call) || OMPI_COLL_CRYPTAG_PLAIN == arrival->form)) {
-        /* The program: who carries it has authenticated it.  Parts may be passed on, as zeros. */
+        /* An error in the program: the transport has authenticated it.  Parts may be passed on, as zeros. */
         if (0 == arrival->count) {
             ompi_coll_cryptag_mistaken(call);
         } else {
@@ -260,7 +260,7 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
     }
     ompi_common_cryptmpi_enter(&inside);
     for (int i = 0; i < step->count; i++) {
-        const bool posted = MPI_REQUEST_NULL != step->requests[i];     /* if not, the call knows why */
+        const bool posted = MPI_REQUEST_NULL != step->requests[i];     /* if not, the call has the reason */
         int rc;
 
         inside.peer = step->arrivals[i].peer;

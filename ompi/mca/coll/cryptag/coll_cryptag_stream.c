@@ -2,16 +2,16 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A ring of long blocks, one lane of C-Ring, piece by piece: each piece is sealed
- * when it is sent first, forwarded and opened when it has come, and is in the
- * caches all the while.  Whole blocks would go through memory four times.
+ * when first sent, and forwarded and opened when it has arrived, and stays in the
+ * caches meanwhile.  Whole blocks would go through memory four times.
  *
  *     step      0         1           2            3
  *     sent      own 0     own 1       own 2        own 3       round 0
  *                         last's 0    last's 1     last's 2    round 1
  *                                     before it 0  ...         round 2
  *
- * Round i of the ring is i steps behind round 0: what is forwarded in a step has come
- * in the step before, which is opened meanwhile.  Blocks may differ in length.
+ * Round i of the ring is i steps behind round 0: a piece that is forwarded in a step has
+ * arrived in the step before, and is opened meanwhile.  Blocks may differ in length.
  */
 #include "coll_cryptag.h"
 
@@ -20,7 +20,7 @@ typedef struct {
     const int *members, *owners;        /* by node; the owner of a block may be -1 */
     int nodes, node;
     size_t most, overhead;              /* plaintext of a piece, and what sealing adds */
-    uint8_t *own[2], *came[2];          /* sealed, of this step and the step before: a room for each round */
+    uint8_t *own[2], *came[2];          /* sealed, in this step and the one before: a place for each round */
     ompi_coll_cryptag_part_t *parts;    /* of the messages of a step */
 } stream_t;
 

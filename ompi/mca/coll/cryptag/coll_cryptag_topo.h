@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where the ranks of a communicator live.  Every rank computes the same: nodes
- * are numbered in the order of their lowest rank, and within a node ranks are
- * in ascending order.
+ * The nodes of a communicator's ranks.  Every rank computes the same: nodes are
+ * numbered in the order of their lowest rank, and within a node ranks are in
+ * ascending order.
  *
  *     ranks 0 1 2 3 4 5 on nodes A B A B A C
  *     by_node    = 0 2 4 | 1 3 | 5
@@ -26,8 +26,8 @@ typedef struct ompi_coll_cryptag_topo {
     bool in_order;              /* by_node is 0, 1, 2 ...: block mapping */
 } ompi_coll_cryptag_topo_t;
 
-/* leader_of[i]: the lowest rank on the node of rank i.  NULL when out of
- * memory or when leader_of cannot be such a table. */
+/* leader_of[i]: the lowest rank on the node of rank i.  NULL if out of memory
+ * or if leader_of is not a valid table. */
 ompi_coll_cryptag_topo_t *ompi_coll_cryptag_topo_new(const int32_t *leader_of, int ranks, int rank);
 void ompi_coll_cryptag_topo_free(ompi_coll_cryptag_topo_t *topo);
 

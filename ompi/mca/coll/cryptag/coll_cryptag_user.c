@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Between the user's buffers and packed blocks.
+ * Copies between the user's buffers and packed blocks.
  */
 #include "coll_cryptag.h"
 
@@ -26,8 +26,8 @@ size_t ompi_coll_cryptag_user_count(const ompi_coll_cryptag_user_t *user, int ra
     return user->rcounts ? ompi_common_cryptmpi_count(user->rcounts, rank) : user->rcount;
 }
 
-/* Whoever says two lengths of its block takes part with zeros, so that nobody waits for
- * it, and gets the error at the end. */
+/* A rank that passes two different lengths for its block takes part with zeros, so that no
+ * other waits for it, and gets the error at the end. */
 void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to)
 {
     const ompi_coll_cryptag_user_t *user = &call->user;
