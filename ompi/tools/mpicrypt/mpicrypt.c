@@ -134,7 +134,7 @@ static int flushed(int rc)
 int main(int argc, char **argv)
 {
     mpicrypt_streams_open();
-    (void) signal(SIGCHLD, SIG_DFL);            /* if it was ignored, nobody could be waited for */
+    (void) signal(SIGCHLD, SIG_DFL);            /* if it was ignored, no child could be waited for */
     if (argc < 2) {
         mpicrypt_help_program(stderr, verbs);
         return MPICRYPT_USAGE;

@@ -22,7 +22,7 @@
 /* Exit codes, the same for every verb; --help and the manual list them. */
 enum {
     MPICRYPT_OK = 0,
-    MPICRYPT_FAILED = 1,        /* the verb ran and what it did or checked failed */
+    MPICRYPT_FAILED = 1,        /* the verb ran, but what it did or checked failed */
     MPICRYPT_USAGE = 2,         /* unknown verb or option, bad value */
     MPICRYPT_MISSING = 3        /* something needed is not installed or not there */
 };
@@ -44,8 +44,8 @@ typedef struct mpicrypt_names {
 int mpicrypt_size_parse(const char *text, size_t *bytes);
 int mpicrypt_sizes_parse(const char *text, mpicrypt_sizes_t *list, char *error, size_t error_bytes);
 int mpicrypt_names_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes);
-/* Hosts, with ranges: "node[01-64,70],login1".  Each stands there once, and none could be
- * taken for an option. */
+/* Hosts, with ranges: "node[01-64,70],login1".  Each is listed once, and none can be mistaken
+ * for an option. */
 int mpicrypt_hosts_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes);
 void mpicrypt_sizes_free(mpicrypt_sizes_t *list);
 void mpicrypt_names_free(mpicrypt_names_t *list);
@@ -83,7 +83,7 @@ typedef struct mpicrypt_verb {
     const mpicrypt_option_t *options;
     const char *examples;       /* lines, printed as they are */
 
-    /* Options have been parsed; `operands` are the words that are no options.  NULL: the verb is a program
+    /* Options have been parsed; `operands` are the words that are not options.  NULL: the verb is a program
      * of its own, mpicrypt-NAME in libexec, which has all the rest, too. */
     int (*run)(int operand_count, char **operands);
     bool takes_operands;
@@ -144,7 +144,7 @@ void mpicrypt_json_text(FILE *out, const char *text);               /* quoted an
 void mpicrypt_xml_text(FILE *out, const char *text);                /* escaped, for SVG and HTML */
 
 /* Can `path` be written?  Asked before a long measurement; NULL and "-" can.  A
- * file that is not there is not made. */
+ * missing file is not created. */
 int mpicrypt_writable(const char *path);
 
 /* CSV to a file, "-" for standard output.  MPICRYPT_FAILED after a message. */

@@ -27,7 +27,7 @@ static int refuse(const hosts_t *h, const char *format, const char *text, int by
     return -1;
 }
 
-/* Could a program take it, or its part behind the user's name, for an option? */
+/* False if a program could take it, or its part behind the user's name, for an option. */
 static bool is_host(const char *host)
 {
     const char *name = strrchr(host, '@');
@@ -69,7 +69,7 @@ static int add(hosts_t *h, const char *name)
 
 static int expand(hosts_t *h, const char *before, const char *text, size_t bytes);
 
-/* "7", "01-64": at most nine digits.  Numbers have as many digits as the first at least. */
+/* "7", "01-64": at most nine digits.  Numbers have at least as many digits as the first. */
 static int range(const char *text, size_t bytes, unsigned long *low, unsigned long *high, int *width)
 {
     size_t first = strspn(text, "0123456789"), second = 0;
@@ -114,7 +114,7 @@ static int bracket(hosts_t *h, const char *before, const char *numbers, size_t b
     return 0;
 }
 
-/* `before` is done; the `bytes` of text are still to be looked at. */
+/* `before` is done; the `bytes` of text are still to be expanded. */
 static int expand(hosts_t *h, const char *before, const char *text, size_t bytes)
 {
     char name[NAME_MAX_BYTES + 1];

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Running a command and collecting what it writes.  It stays in our process
- * group, so that ^C ends both; other signals are handed on (mpicrypt_signals.h).
+ * group, so that ^C ends both; other signals are forwarded (mpicrypt_signals.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +98,7 @@ static bool drain(int from, FILE *to)
     return bytes > 0 && fwrite(block, 1, (size_t) bytes, to) == (size_t) bytes;
 }
 
-/* Up to the end of both, but for a launcher that a signal has ended: what it leaves for a while has our pipes, too. */
+/* Read to the end of both, unless a signal has ended the launcher: what it leaves behind has our pipes for a while. */
 static void collect(pid_t child, int out, int err, FILE *to_out, FILE *to_err)
 {
     const int end = (int) syscall(SYS_pidfd_open, child, 0);     /* -1 before Linux 5.3 */
@@ -185,7 +185,7 @@ void mpicrypt_launch_free(mpicrypt_launch_t *result)
 
 /* ---- launchers ---- */
 
-/* What stands before the first option may start another: "nice srun". */
+/* A word before the first option may start another program: "nice srun". */
 bool mpicrypt_launch_is_srun(const mpicrypt_words_t *command)
 {
     for (int i = 0; i < command->count && '-' != command->value[i][0]; ++i) {

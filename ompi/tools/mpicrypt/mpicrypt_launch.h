@@ -24,8 +24,8 @@ typedef struct mpicrypt_launch {
 } mpicrypt_launch_t;
 
 /* Run `command` with NAME=VALUE of `settings` added to the environment, stdin
- * empty, and wait.  MPICRYPT_FAILED after a message when that is impossible, or without
- * one after a signal that is to end us. */
+ * empty, and wait.  MPICRYPT_FAILED after a message if that is impossible, or without a
+ * message after a signal that is to end us. */
 int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *settings, mpicrypt_launch_t *result);
 void mpicrypt_launch_free(mpicrypt_launch_t *result);
 

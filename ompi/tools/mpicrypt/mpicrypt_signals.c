@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Signals while a command runs (mpicrypt_signals.h).  What a terminal sends, it sends to
- * the whole group, and so to the command, too; a second one would make mpirun leave its
- * processes behind.  Only what came to this process alone is handed on.
+ * Signals while a command runs (mpicrypt_signals.h).  A terminal sends a signal to the
+ * whole group, and so to the command, too; a second one would make mpirun leave its
+ * processes behind.  So only a signal to this process alone is forwarded.
  */
 #include "mpicrypt_signals.h"
 
@@ -18,7 +18,7 @@ static struct sigaction before[FATAL_COUNT];
 static sigset_t mask_before;
 static volatile sig_atomic_t caught;
 static _Atomic pid_t running = -1;
-static atomic_int unsaid;                       /* to the child; by whoever takes it first: a thread of a library may run the handler */
+static atomic_int unsaid;                       /* to the child; sent once, even if a library's thread takes it */
 
 static void hand_on_to(pid_t child)
 {

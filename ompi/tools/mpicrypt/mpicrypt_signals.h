@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A signal that is to end the tool (^C, kill, a closed terminal) while a command of it runs:
- * the command ends first, no further one is started, what was made for a while is removed,
+ * A signal that is to end the tool (^C, kill, a closed terminal) while it runs a command: the
+ * command ends first, no further one is started, everything temporary is removed,
  * and then the tool ends by the signal.
  */
 #ifndef MPICRYPT_SIGNALS_H
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Around fork: hold signals back; in the child, as they were before; in the parent, hand those
- * that come to the child until the last call (child < 0: there is none). */
+/* Around fork: block signals; in the child, restore them; in the parent, forward signals to the
+ * child until the last call (child < 0: no child). */
 void mpicrypt_signals_hold(void);
 void mpicrypt_signals_child(void);
 void mpicrypt_signals_parent(pid_t child);

@@ -16,7 +16,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value at `share` (0..1) of the sorted sample, between neighbors linearly. */
+/* The value at `share` (0..1) of the sorted sample, interpolated linearly. */
 static double quantile(const double *sorted, int count, double share)
 {
     double place = share * (count - 1);

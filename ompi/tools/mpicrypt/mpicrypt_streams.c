@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who starts a program with a standard stream closed gives its descriptor to the first file
- * that the program opens, and what is printed goes into that file.
+ * If a program is started with a standard stream closed, the first file that it opens gets
+ * that descriptor, and what is printed goes into this file.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "mpicrypt.h"
 
-/* Opened the wrong way round: reading, and writing, fails as it does with the stream closed. */
+/* Opened in the wrong mode: reading and writing fail as they do with the stream closed. */
 void mpicrypt_streams_open(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {

@@ -27,8 +27,8 @@ struct mpicrypt_table {
     size_t cell_count, cell_room;
 };
 
-/* The tool holds a few thousand cells at most; without memory for them there
- * is nothing left to do but to say so. */
+/* The tool holds a few thousand cells at most; without memory for them it can
+ * only report that. */
 static void *checked(void *block)
 {
     if (NULL == block) {
@@ -130,7 +130,7 @@ static int width_of(const mpicrypt_table_t *table, int column)
     return (int) width;
 }
 
-/* Row -1 is the heading.  Text stands left, numbers right. */
+/* Row -1 is the heading.  Text is aligned left, numbers right. */
 static void print_row(const mpicrypt_table_t *table, FILE *out, long row, const int *width)
 {
     char room[64];

@@ -29,7 +29,7 @@ void mpicrypt_report_begin(mpicrypt_report_t *report)
     begin_one(report);
 }
 
-/* Room is kept for the last line. */
+/* Keeps room for the last line. */
 static bool add_line(mpicrypt_report_t *report, const char *state, const char *check, const char *remedy,
                      const char *detail)
 {
@@ -85,7 +85,7 @@ void mpicrypt_report_end(mpicrypt_report_t *report)
                                       "@mpicrypt end %s %d\n", report->host, report->findings);
 }
 
-/* A line's end is none within a finding, so that "report" at one's beginning is ours. */
+/* Findings contain no line ends, so a line that begins with "report" is ours. */
 int mpicrypt_report_write(const mpicrypt_report_t *report)
 {
     for (const char *from = report->text, *to; '\0' != *from; from = to) {

@@ -10,7 +10,7 @@
  *     @mpicrypt end HOST FINDINGS
  *
  * STATE is ok, note, warn or fail.  REMEDY is a sentence, "help-FILE.txt:TOPIC",
- * whose text has the DETAIL in it, or empty.  A line's end within a field is
+ * whose text contains the DETAIL, or empty.  A line's end within a field is
  * written as \036.
  */
 #ifndef MPICRYPT_DOCTOR_CHECK_H
@@ -19,15 +19,15 @@
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
-/* A report is written at once and fits a pipe's atomic write: launchers mix
- * what nodes write, but not within that.  What has no room there is another one. */
+/* A report is one write that a pipe takes atomically: launchers mix the output
+ * of nodes, but not within that.  What does not fit goes into another report. */
 #define MPICRYPT_REPORT_BYTES 3900
 #define MPICRYPT_REPORTS_MAX 8
 
 typedef struct mpicrypt_report {
     char text[MPICRYPT_REPORTS_MAX * MPICRYPT_REPORT_BYTES];
     size_t start, used;             /* of the last report; of all */
-    int findings;                   /* of the last one; those that found no room are counted, too */
+    int findings;                   /* of the last one; those that did not fit are counted, too */
     char host[64];
 } mpicrypt_report_t;
 
@@ -44,11 +44,11 @@ void mpicrypt_report_end(mpicrypt_report_t *report);
 /* To standard output, one report at a time. */
 int mpicrypt_report_write(const mpicrypt_report_t *report);
 
-/* Open MPI's utility layer, and the parameters as a job on this node has them. */
+/* Open MPI's utility layer, and the parameters as a job on this node would have them. */
 int mpicrypt_check_open(void);
 void mpicrypt_check_close(void);
 
-/* ---- what is looked at, one function a file's section ---- */
+/* ---- the checks, one function for each file ---- */
 
 void mpicrypt_check_installation(mpicrypt_report_t *report);    /* doctor/check_installed.c */
 void mpicrypt_check_names(mpicrypt_report_t *report);           /* doctor/check_names.c */

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Does something that is set here lead payload around the encryption, or leave
- * it out?  A job's own audit is in pml/crypt; this looks at the same parameters
- * before there is one.
+ * Does a setting here let payload bypass encryption, or turn it off?  A job's own
+ * audit is in pml/crypt; this checks the same parameters before there is a
+ * job.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ static const char *selection(const char *framework, bool *by_user)
     return *value;
 }
 
-/* Copies those names of an include list that `bad` is true for; false when
- * there is none, or the list excludes. */
+/* Copies the names in an include list for which `bad` is true; false if there
+ * are no such names, or the list excludes. */
 static bool pick(const char *list, bool (*bad)(const char *), char *names, size_t bytes)
 {
     char *text, *rest, *word;
@@ -97,8 +97,8 @@ static void check_transport(mpicrypt_report_t *report)
     }
 }
 
-/* A list of the site is replaced by pml/crypt where it must be; one of the user
- * is obeyed, and its windows fail. */
+/* pml/crypt replaces a site's list where it must; it obeys a user's list, and
+ * windows fail. */
 static void check_osc(mpicrypt_report_t *report)
 {
     bool by_user = false, rides;

@@ -149,7 +149,7 @@ static void check_series(mpicrypt_report_t *report, const char *path, const char
     }
 }
 
-/* `name`: "pml_crypt", without which there is nothing; it may be that others were not built. */
+/* `name`: "pml_crypt" is required; others may not have been built. */
 static void check_component(mpicrypt_report_t *report, const char *name, mpicrypt_found_t missing)
 {
     char path[4096];
@@ -178,7 +178,7 @@ static bool means_none(const char *text)
                             || 0 == strcmp(text, "no"));
 }
 
-/* Some installations of Open MPI set it; in 4.1 it is a truth value. */
+/* Some installations of Open MPI set it; in 4.1 it is a boolean. */
 static void check_silence(mpicrypt_report_t *report)
 {
     int index = mca_base_var_find("opal", "mca", "base", "component_show_load_errors");

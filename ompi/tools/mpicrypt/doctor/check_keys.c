@@ -58,7 +58,7 @@ static bool check_provider(mpicrypt_report_t *report)
     return true;
 }
 
-/* ---- what the method uses, for the eye ---- */
+/* ---- what the method uses, for display ---- */
 
 static void describe_certificate(mpicrypt_report_t *report, const char *path)
 {

@@ -58,7 +58,7 @@ static bool core_program(char *text, size_t bytes)
     return pipe;
 }
 
-/* Linux calls a core_pattern's program whatever the soft limit is, but for one byte (aead_util.h). */
+/* Linux runs a core_pattern's program whatever the soft limit is, except 1 byte (aead_util.h). */
 static void check_core(mpicrypt_report_t *report)
 {
     struct rlimit limit = {0, 0};
@@ -108,7 +108,7 @@ void mpicrypt_check_system(mpicrypt_report_t *report)
 #define OTHER_FS "Put encrypted files on a file system that has them (ext4, xfs, btrfs, Lustre; BeeGFS after " \
                  "storeClientXAttrs=true and sysXAttrsEnabled=true)."
 
-/* The map of a file's encryption is an attribute of up to some thousand bytes. */
+/* The map of a file's encryption is an attribute of up to a few thousand bytes. */
 static int try_xattr(int file)
 {
     static char value[3000];

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt doctor: is everything there that an encrypted job needs?
+ * mpicrypt doctor: is everything in place for an encrypted job?
  *
  *     1. check   every node for itself, without MPI
  *     2. meet    a plain MPI job, in which the nodes authenticate each other
@@ -21,7 +21,7 @@
 #include "mpicrypt_launch.h"
 
 static const char *mpirun, *mapping, *program;
-static bool here;                       /* one process, by the mpirun of the PATH; with mpirun NULL, by nobody */
+static bool here;                       /* one process, by the mpirun of the PATH; with mpirun NULL, by no launcher */
 static mpicrypt_names_t directories;
 static bool json, all;
 
@@ -71,7 +71,7 @@ static void make_command(const char *verb, mpicrypt_words_t *command)
     mpicrypt_words_add(command, "--dir=%s", list);
 }
 
-/* The job's own words, for a finding: the end of what it wrote to stderr. */
+/* The end of what the job wrote to stderr, for a finding. */
 static const char *tail_of(const char *text)
 {
     enum { MOST = 3000 };
@@ -142,7 +142,7 @@ static int run_step(const char *verb, const mpicrypt_words_t *settings, mpicrypt
     return rc;
 }
 
-/* As root mpirun starts nothing but on request; what it starts here is ours. */
+/* mpirun does not run as root unless it is told to; what it starts here is ours. */
 static void settings_here(mpicrypt_words_t *settings)
 {
     if (here) {
@@ -151,7 +151,7 @@ static void settings_here(mpicrypt_words_t *settings)
     }
 }
 
-/* No launcher was named, and mpirun started nothing: the node is looked at without it. */
+/* No launcher was named, and mpirun started nothing: check the node without it. */
 static void without_launcher(mpicrypt_findings_t *findings, const mpicrypt_words_t *command, const mpicrypt_launch_t *result)
 {
     mpirun = NULL;
@@ -220,7 +220,7 @@ static int job(mpicrypt_findings_t *findings, const char *verb, const char *pml,
     mpicrypt_words_add(&settings, "OMPI_MCA_pml=%s", pml);
     settings_here(&settings);
     if (0 != strcmp(pml, "crypt")) {
-        /* Which would say that it is plain, and end it where the site requires encryption. */
+        /* It would warn that the job is plain, and end it where the site requires encryption. */
         mpicrypt_words_add(&settings, "OMPI_MCA_hook=^crypt");
     }
     int rc = run_step(verb, &settings, &command, &result);

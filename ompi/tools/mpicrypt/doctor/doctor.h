@@ -9,7 +9,7 @@
 
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 
-/* What several nodes say alike is one finding. */
+/* The same report from several nodes is one finding. */
 typedef struct mpicrypt_finding {
     char *state, *check, *remedy, *detail;
     mpicrypt_names_t nodes;
@@ -29,7 +29,7 @@ void mpicrypt_findings_free(mpicrypt_findings_t *findings);
 
 int mpicrypt_findings_count(const mpicrypt_findings_t *findings, const char *state);
 
-/* Does a node say something of this check? */
+/* Has any node reported this check with this state? */
 bool mpicrypt_findings_has(const mpicrypt_findings_t *findings, const char *check, const char *state);
 
 void mpicrypt_findings_print(const mpicrypt_findings_t *findings, bool all);

@@ -35,7 +35,7 @@ void mpicrypt_findings_node(mpicrypt_findings_t *findings, const char *node)
     add_name(&findings->nodes, node);
 }
 
-/* Ends of lines come as \036. */
+/* Line ends arrive as \036. */
 static char *copy(const char *text)
 {
     char *mine = checked(strdup(text));
@@ -101,7 +101,7 @@ bool mpicrypt_findings_has(const mpicrypt_findings_t *findings, const char *chec
 
 /* ---- text ---- */
 
-/* The caller's to free; an entry of a help file if it names one. */
+/* To be freed by the caller; an entry of a help file if the finding names one. */
 static char *remedy_text(const mpicrypt_finding_t *finding)
 {
     const char *colon = strchr(finding->remedy, ':');
@@ -114,7 +114,7 @@ static char *remedy_text(const mpicrypt_finding_t *finding)
     return NULL != text ? text : checked(strdup(finding->remedy));
 }
 
-/* Lines as they are, but for those that are too long. */
+/* Print lines as they are, but wrap those that are too long. */
 static void print_indented(const char *text, int indent)
 {
     enum { WIDTH = 86 };

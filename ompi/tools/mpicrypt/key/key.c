@@ -65,7 +65,7 @@ static const char *day_of(int64_t seconds, char text[32])
     return text;
 }
 
-/* The last second of a day that the calendar has: other texts do not come back the same. */
+/* The last second of a day.  Formatted again, a day that the calendar does not have gives another text. */
 static int parse_day(const char *text, int64_t *end)
 {
     struct tm day = {.tm_hour = 0};
@@ -92,7 +92,7 @@ static int parse_owners(opal_cryptfile_keystore_record_t *record)
         return mpicrypt_error(MPICRYPT_USAGE, "at most %d owners", OPAL_CRYPTFILE_KEYSTORE_OWNERS);
     }
     for (int i = 0; i < owners.count; ++i) {
-        if (!plain_number(owners.value[i], UINT32_MAX - 1, &owner)) {   /* (uid_t) -1 is nobody's */
+        if (!plain_number(owners.value[i], UINT32_MAX - 1, &owner)) {   /* (uid_t) -1 is not a user */
             return mpicrypt_error(MPICRYPT_USAGE, "--owners: '%s' is no user id", owners.value[i]);
         }
         record->owners[record->owner_count++] = (uint32_t) owner;
@@ -160,7 +160,7 @@ typedef struct listing {
     int code;
 } listing_t;
 
-/* The other keys are listed all the same. */
+/* The other keys are still listed. */
 static void report_bad(const opal_crypt_why_t *why, void *arg)
 {
     ((listing_t *) arg)->code = mpicrypt_refused("list", OPAL_CRYPT_ERR_CONFIG, why);
@@ -202,7 +202,7 @@ static int list_all(opal_cryptfile_keystore_t *keystore)
     return OPAL_CRYPT_OK == rc ? listing.code : mpicrypt_refused("list", rc, &why);
 }
 
-/* There is no way back, so nobody revokes a key by a slip. */
+/* Revoking is final, so it must not happen by mistake. */
 static bool confirmed(const wanted_t *wanted)
 {
     char answer[8] = "";

@@ -3,7 +3,7 @@
  *
  * mpicrypt keygen: make a pre-shared key, and install it on hosts.
  *
- * The key never stands in an argument, the environment or a pipe's name: a
+ * The key is never in an argument, the environment or a pipe's name: a
  * remote shell reads it from its standard input.
  */
 #include <string.h>
@@ -49,8 +49,8 @@ static const mpicrypt_option_t options[] = {
 };
 
 /* What runs on a host; the key is its standard input.  $f is set before it, and
- * $local: kinds of file systems.  Exit 4 and more: see keygen.h.  What is there is
- * judged as jobs judge it (crypt/base/secret_file.c). */
+ * $local: kinds of file systems.  Exit 4 and more: see keygen.h.  Existing files are
+ * judged as jobs judge them (crypt/base/secret_file.c). */
 static const char remote[] =
     "umask 077; d=${f%/*}; [ -d \"$d\" ] || mkdir \"$d\" || [ -d \"$d\" ] || exit 3; [ ! -d \"$f\" ] || exit 6; "
     "case $local in any | *\" $(stat -f -c %t \"$d\") \"*) ;; *) exit 5 ;; esac; "

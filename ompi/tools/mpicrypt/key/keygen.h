@@ -15,8 +15,8 @@ enum {
     MPICRYPT_KEYGEN_OTHER_KEY = 4,      /* there is another key */
     MPICRYPT_KEYGEN_NETFS = 5,          /* writing it there may send it over a network */
     MPICRYPT_KEYGEN_DIRECTORY = 6,      /* its place is a directory */
-    MPICRYPT_KEYGEN_UNFIT = 7,          /* there is this key, in a file that jobs refuse */
-    MPICRYPT_KEYGEN_UNSAFE = 8          /* jobs refuse whatever is in its directory */
+    MPICRYPT_KEYGEN_UNFIT = 7,          /* the key is there, in a file that jobs refuse */
+    MPICRYPT_KEYGEN_UNSAFE = 8          /* jobs refuse any file in its directory */
 };
 
 typedef struct mpicrypt_keygen_job {
@@ -27,8 +27,8 @@ typedef struct mpicrypt_keygen_job {
     bool replaces;                      /* another key on a host, too */
 } mpicrypt_keygen_job_t;
 
-/* Install the key on all hosts.  Prints what became of each, in their order, and a summary.  Ends
- * by a signal that came, after its summary. */
+/* Install the key on all hosts.  Prints the outcome for each, in order, and a summary.  If a signal
+ * came, ends by it after the summary. */
 int mpicrypt_keygen_install(const mpicrypt_keygen_job_t *job);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt keygen: the key to many hosts, some at a time.
+ * mpicrypt keygen: install the key on many hosts, some at a time.
  *
  *     start (the key goes into the child's standard input)  ->  a signal: a child ended,
  *     or we are to end  ->  reap  ->  report, in the order of the list  ->  summary
  *
- * Signals are let in at one place only (ppoll), so that nothing happens between two lines of
- * this code.  They come through a pipe: a library that we are linked with may have a thread of
- * its own, which takes a signal in our place, and one without a handler (sigwait) is lost there.
- * What a child says is kept, and shown if it failed.
+ * Signals are delivered at one place only (ppoll), so that they interrupt no other code.
+ * They come through a pipe: a library that we are linked with may have a thread of its own,
+ * which takes a signal in our place, and one without a handler (sigwait) is lost there.  A
+ * child's output is kept, and shown if it failed.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static void note(int number)
     const unsigned char byte = (unsigned char) number;
 
     if (write(noted[1], &byte, 1) < 0) {
-        /* It is full: of signals, one of which is enough. */
+        /* The pipe is full of signals, of which one is enough. */
     }
     errno = error;
 }
@@ -157,7 +157,7 @@ static void reap(run_t *run)
         if (RUNS == host->state && host->child == waitpid(host->child, &status, WNOHANG)) {
             host->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
             host->state = outcome(run, host);
-            if (INSTALLED == host->state) {     /* a slow host before it may keep it from being shown */
+            if (INSTALLED == host->state) {     /* it may have to wait for a slow host before it is shown */
                 close(host->said);
                 host->said = -1;
             }
@@ -176,7 +176,7 @@ static void kill_all(const run_t *run, int signal_number)
     }
 }
 
-/* Until a child has ended.  On the first signal to us they are asked to end, then made to. */
+/* Wait until a child has ended.  On the first signal to us, children are asked to end, then killed. */
 static void take_signal(run_t *run)
 {
     const struct timespec end = {.tv_sec = END_SECONDS};
@@ -195,7 +195,7 @@ static void take_signal(run_t *run)
     reap(run);
 }
 
-/* ---- what became of them ---- */
+/* ---- results ---- */
 
 /* A program may write anything. */
 static void show_said(const host_t *host)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Making a pre-shared key.  The file is written under another name and then
- * linked or renamed to its own, so that nobody ever reads half a key.
+ * linked or renamed to its own, so that half a key can never be read.
  */
 #include "keygen_make.h"
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -24,7 +24,7 @@ static int refuse(const char *topic, const char *path, int error, opal_crypt_why
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, topic, "%s: %s", path, strerror(error));
 }
 
-/* The directory of `path`, made if it is missing; one in which jobs refuse a key is refused. */
+/* Make the directory of `path` if it is missing; refuse one in which jobs refuse a key. */
 static int make_directory(const char *path, opal_crypt_why_t *why)
 {
     char directory[PATH_BYTES];
@@ -43,14 +43,14 @@ static int make_directory(const char *path, opal_crypt_why_t *why)
     if (OPAL_CRYPT_OK == rc) {
         close(fd);
     } else if (0 != strcmp("secret-directory", found.topic)) {
-        return OPAL_CRYPT_OK;           /* what cannot be opened cannot be written to, which is said then */
+        return OPAL_CRYPT_OK;           /* if it cannot be opened, writing will fail, and be reported */
     } else if (NULL != why) {
         *why = found;
     }
     return rc;
 }
 
-/* A fresh key into an open file of mode 0600. */
+/* Write a fresh key into an open file of mode 0600. */
 static int write_key(int fd, const char *path, opal_crypt_why_t *why)
 {
     static const char digits[] = "0123456789abcdef";

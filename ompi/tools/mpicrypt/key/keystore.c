@@ -15,7 +15,7 @@
 #include "opal/mca/common/crypt/base/parameter.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
-/* An empty parameter is one that is not set, as for jobs. */
+/* An empty parameter counts as not set, as for jobs. */
 static const char *setting(const char *option, const char *variable)
 {
     const char *value = getenv(variable);
@@ -23,15 +23,15 @@ static const char *setting(const char *option, const char *variable)
     return NULL != option ? option : NULL == value || '\0' == *value ? NULL : value;
 }
 
-/* True as Open MPI reads it. */
+/* True by Open MPI's rules. */
 static bool is_on(const char *value)
 {
     return NULL != value && (0 != atoi(value) || 0 == strcasecmp(value, "true") || 0 == strcasecmp(value, "t")
                              || 0 == strcasecmp(value, "enabled") || 0 == strcasecmp(value, "yes"));
 }
 
-/* What no option says, the settings for jobs say: a key made where jobs do not look
- * is a riddle. */
+/* Settings for jobs are the defaults of options: a key made where jobs do not look
+ * would be a puzzle. */
 static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
 {
     return (mpicrypt_keystore_t){
@@ -47,7 +47,7 @@ static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
     };
 }
 
-/* A misspelt crypt_keystore_dir, too, would put the key where nobody looks. */
+/* A misspelt crypt_keystore_dir, too, would put the key where jobs do not look. */
 static void complain(const char *name, const char *value, opal_crypt_parameter_t kind, const char *nearest,
                      void *wrong)
 {

@@ -31,17 +31,17 @@ typedef struct mpicrypt_keystore {
     {"allow-netfs", MPICRYPT_FLAG, NULL, NULL, &(k).netfs, "Accept secret files on network file systems. Anyone who can read that traffic has the keys."}, \
     {"fips", MPICRYPT_FLAG, NULL, NULL, &(k).fips, "Use only OpenSSL's FIPS 140 provider (crypt_fips)."}
 
-/* MPICRYPT_OK, or a message and another code.  First of all calls that need an algorithm: under
- * crypt_fips it decides where they come from. */
+/* MPICRYPT_OK, or a message and another code.  Call it before all others that need an algorithm:
+ * under crypt_fips it decides where those come from. */
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_keystore_t **keystore);
 
 /* Was crypt_fips asked for, by the options or the environment? */
 bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options);
 
-/* Make its directory, mode 0700, if there is none. */
+/* Make its directory, mode 0700, if it is missing. */
 int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options);
 
-/* Say on standard error if what was made there is gone after a reboot. */
+/* Warn on standard error if what was made there does not survive a reboot. */
 void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options);
 
 /* One sentence for a refusal; returns MPICRYPT_FAILED. */

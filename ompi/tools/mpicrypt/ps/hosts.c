@@ -4,11 +4,11 @@
  * mpicrypt ps: the pages of other nodes.  `mpicrypt ps --pages` there writes lines, and these are
  * read here:
  *
- *     node NAME            it was looked at
+ *     node NAME            the node's pages were read
  *     page HEX             one process, as struct opal_crypt_status_seen
- *     refused              a page was, with a message on standard error
+ *     refused              a page was refused, with a message on standard error
  *
- * A line may come from anybody who has an account there: it is checked as a page is.
+ * A line may come from any user of that node: it is checked like a page.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
            && (0 == seen.state || (seen.state > ' ' && seen.state <= '~')) && mpicrypt_ps_add(list, &seen);
 }
 
-/* False: they are not what ps writes.  *nodes: how many were looked at. */
+/* False: they are not what ps writes.  *nodes: how many nodes were read. */
 static bool take_lines(FILE *from, mpicrypt_ps_list_t *list, int *nodes)
 {
     char *line = NULL;
@@ -110,7 +110,7 @@ static bool start(child_t *child, const char *name, mpicrypt_words_t *words)
     return NULL != child->out;
 }
 
-/* What was started is waited for; a node that was not looked at is named. */
+/* Wait for what was started; name a node that could not be read. */
 static void finish(child_t *child, mpicrypt_ps_list_t *list)
 {
     int nodes = 0, status = -1;
@@ -140,7 +140,7 @@ static bool own_path(char *path, size_t room)
     return bytes > 0 && NULL == strchr(path, '\'');
 }
 
-/* A job's name for a shell; only what launchers have in theirs. */
+/* Is a job's name safe for a shell?  Only characters that launchers use. */
 static bool is_plain(const char *job)
 {
     return NULL == job || strlen(job) == strspn(job, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@._:-");
@@ -161,8 +161,8 @@ static void add_command(mpicrypt_words_t *words, const mpicrypt_ps_way_t *way, c
         mpicrypt_words_split(words, way->rsh);
         mpicrypt_words_add(words, "%s", host);
     } else {
-        /* One step a node: srun ends one of several nodes where one of them fails.  The step needs
-         * nothing of its own, and gives up where Slurm lets it wait. */
+        /* One step for each node: srun ends a step of several nodes when one of them fails.  The
+         * step needs no resources of its own, and gives up if Slurm lets it wait. */
         mpicrypt_words_split(words, "srun --overlap --nodes=1 --ntasks=1 --immediate=10 --mpi=none --chdir=/ "
                                     "--input=none --quiet");
         mpicrypt_words_add(words, "--jobid=%s", way->slurm);

@@ -3,22 +3,22 @@
  *
  * mpicrypt ps: what looks wrong with a job, from the pages of its processes.
  *
- *     gone, stopped                    whoever waits for it waits in vain
- *     a call that blocks, for long     and what its peer's page says of it
+ *     gone, stopped                    others wait for it for ever
+ *     a call that blocks, for long     and what its peer's page says about it
  *     requests pending for long        if no message began or ended meanwhile
  *     MPI_Init, MPI_Finalize           for long
- *     busy outside MPI                 if somebody waits for it
+ *     busy outside MPI                 if another process waits for it
  *
- * Where none of that is found, and nobody is seen to do anything either, it is not known whether something is wrong.
+ * If none of that is found, but no process is seen to do anything either, it is unknown whether something is wrong.
  *
- * A page is filled by its process, inside MPI: an old one says how things were then.
+ * A page is filled by its process, inside MPI: an old one shows the state of that time.
  */
 #include <limits.h>
 #include <string.h>
 
 #include "ps.h"
 
-enum { LINES = 20 };            /* waits of one job that are told */
+enum { LINES = 20 };            /* at most, of one job's waits that are shown */
 
 typedef struct job {
     const opal_crypt_status_seen_t *seen;
@@ -26,8 +26,8 @@ typedef struct job {
     double after;
     FILE *out;
     int found;
-    int still, asleep;      /* if nobody is seen to do anything: inside MPI; outside of it */
-    int waiting;            /* whose wait is told */
+    int still, asleep;      /* if no process is seen to do anything: how many inside MPI, and outside */
+    int waiting;            /* processes whose wait is shown */
 } job_t;
 
 /* ---- words ---- */
@@ -175,7 +175,7 @@ static const opal_crypt_status_wait_t *wait_of(const job_t *job, const opal_cryp
 
 /* ---- what its peer's page says ---- */
 
-/* Of a receive: has the peer sent anything?  Its page counts sealed messages, all of them; over btl/crypt, records. */
+/* For a receive: has the peer sent anything?  Its page counts sealed messages, all of them; over btl/crypt, records. */
 static bool say_counts(const job_t *job, const opal_crypt_status_seen_t *s, const opal_crypt_status_wait_t *w,
                        const opal_crypt_status_seen_t *other)
 {
@@ -250,7 +250,7 @@ static void say_other(const job_t *job, const opal_crypt_status_seen_t *s, const
 
 /* ---- nothing moves ---- */
 
-/* It is inside MPI, and nothing comes or goes, in none of the calls that a page has: those to the launcher, and one-sided ones. */
+/* It is inside MPI without any traffic, in a call that no page shows: one to the launcher, or a one-sided one. */
 static bool is_quiet(const job_t *job, const opal_crypt_status_seen_t *s)
 {
     return OPAL_CRYPT_STATUS_RUNNING == s->moment.phase && !s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)

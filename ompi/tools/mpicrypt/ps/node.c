@@ -3,8 +3,8 @@
  *
  * mpicrypt ps: the status pages of this node.
  *
- * A user looks at his own; root at everybody's, and believes none (crypt/base/status_read.c).  A
- * page whose process is gone stays as long as others of its job live here: it says who is missing.
+ * A user sees his own, root all of them, and trusts none (crypt/base/status_read.c).  The page of a
+ * process that is gone stays while others of its job run here: it shows which one is missing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ static bool is_of_another_user(const char *name)
     return 0 != geteuid() && geteuid() != (uid_t) uid;
 }
 
-/* `names`: of the pages of the list, in its order. */
+/* `names`: the pages' names, in the order of the list. */
 static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, mpicrypt_names_t *names)
 {
     opal_crypt_status_seen_t seen;

@@ -91,7 +91,7 @@ static void free_verdict(verdict_t *verdict)
     free(verdict->not_seen);
 }
 
-/* All of a job say the same. */
+/* All processes of a job say the same. */
 static void show_protection(const opal_crypt_status_seen_t *seen, int count)
 {
     for (int i = 0; i < count; ++i) {
@@ -152,7 +152,7 @@ static void show_json(const opal_crypt_status_seen_t *seen, int count, const ver
     fputs("]}", stdout);
 }
 
-/* *unknown: jobs of which nothing can be said. */
+/* *unknown: the number of jobs that cannot be judged. */
 static int show(mpicrypt_ps_list_t *list, int *unknown)
 {
     int found = 0;

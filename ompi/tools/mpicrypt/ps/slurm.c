@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt ps --slurm: the nodes of a Slurm job, as squeue has them.  They are looked at as
- * those of --host are, with a step of the job for each.
+ * mpicrypt ps --slurm: the nodes of a Slurm job, as squeue lists them.  They are read like those of
+ * --host, with a step of the job for each.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static bool is_id(const char *id)
                                             && '\0' == rest[1 + strspn(rest + 1, "0123456789")]));
 }
 
-/* "NUMBER:NODES": a job, or one of an array.  One that waits has no nodes. */
+/* "NUMBER:NODES": a job, or one of an array.  A pending one has no nodes. */
 static int look_at(char *line, const char *job, mpicrypt_ps_list_t *list, int *looked)
 {
     const char *id = strsep(&line, ":");

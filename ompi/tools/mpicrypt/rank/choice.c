@@ -3,8 +3,8 @@
  *
  * Choices: values of one parameter of Open MPI that a job compares, such as the
  * algorithms of a collective.  The parameter is set between two calls, at all
- * ranks, through MPI_T, which is begun before the first and ended after the last:
- * to begin it loads components, and takes longer than what is measured.
+ * ranks, through MPI_T, which is initialized before the first and finalized after the
+ * last: initializing it loads components, and takes longer than what is measured.
  */
 #include <string.h>
 

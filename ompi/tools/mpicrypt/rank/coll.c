@@ -2,11 +2,11 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Collectives over all ranks, back to back: MPI_Allgather, MPI_Bcast from rank
- * 0, MPI_Alltoall.  The value is the time of one call; the size that of what a
- * rank contributes, of the message, of the block between two ranks.
+ * 0, MPI_Alltoall.  The value is the time of one call; the size is that of a rank's
+ * contribution, of the message, or of the block between two ranks.
  *
- * Buffers are one memory each; a block of them is seen as a message, so that
- * its contents are filled and checked as those of messages are.
+ * Each buffer is one allocation; a block of it is treated as a message, so that
+ * its contents are filled and checked like those of messages.
  */
 #include <limits.h>
 #include <stdlib.h>

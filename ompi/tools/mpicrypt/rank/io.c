@@ -1,16 +1,16 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The four workloads of the MPISec I/O paper, as their access to files.  A file
- * is rows of bytes; the processes share it by rows, by columns or by blocks:
+ * The four workloads of the MPISec I/O paper, reduced to their file accesses.  A
+ * file is rows of bytes; the processes share it by rows, by columns or by blocks:
  *
  *     tile       a band of rows, of columns, or a tile of a grid, in one call
  *     noncontig  rows, slices of rows or half rows in turn, in one call
  *     rows       the same, a row's worth of bytes in each call
  *     matmul     C = A B: bands of A and C, panels of B that all read
  *
- * An encrypted file has a map by rows: of `row` access it is the view.  Timed is
- * everything from opening to closing, MPI_File_sync included after writing.  The
+ * An encrypted file has a map by rows: for `row` access it equals the view.  The time
+ * includes everything from opening to closing, and MPI_File_sync after writing.  The
  * files are in a directory of their own, which is made, and removed at the end.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@
 static mpicrypt_mpi_io_t *const io = &mpicrypt_mpi_job.io;
 static unsigned char *buffer, *other;
 static size_t block_bytes, data_bytes, row_bytes, calls;
-static char directory[4000];            /* which nobody else has */
+static char directory[4000];            /* ours alone */
 static char path[3][4096];              /* A, B, C; others use the first */
 
 static void check(int rc, const char *what)
@@ -45,7 +45,7 @@ static size_t total(void) { return data_bytes * (size_t) mpicrypt_mpi_size; }
 
 /* ---- who has which bytes ---- */
 
-/* Units of so many bytes, dealt in turn. */
+/* Units of `unit` bytes, dealt in turn. */
 static MPI_Datatype dealt(size_t unit, int rank, MPI_Offset *displacement)
 {
     MPI_Datatype type;
@@ -169,7 +169,7 @@ static void multiply(const double *a, const double *b, double *c, size_t rows, s
     }
 }
 
-/* B comes by columns of one process after the other, and all read each. */
+/* All read B, by the columns of one process after the other. */
 static double product(void)
 {
     size_t n = row_bytes / sizeof(double), rows = n / (size_t) mpicrypt_mpi_size;
@@ -194,7 +194,7 @@ static void fill(void)
     for (size_t i = 0; i < data_bytes; ++i) {
         buffer[i] = (unsigned char) (i * 131 + (i >> 9) + 7 * (size_t) mpicrypt_mpi_rank);
     }
-    if (is_matmul()) {                  /* small whole numbers */
+    if (is_matmul()) {                  /* small integers */
         for (size_t i = 0; i < data_bytes / sizeof(double); ++i) {
             ((double *) (void *) buffer)[i] = (double) ((i + (size_t) mpicrypt_mpi_rank) % 7);
         }
@@ -208,7 +208,7 @@ static void prepare(size_t bytes)
     block_bytes = bytes;
     data_bytes = io->data;
     row_bytes = io->row;
-    if (is_matmul()) {                  /* square, of doubles, rows for everybody */
+    if (is_matmul()) {                  /* square, of doubles, rows for every process */
         size_t step = (size_t) mpicrypt_mpi_size, n = (size_t) sqrt((double) total() / sizeof(double)) / step * step;
         row_bytes = n * sizeof(double);
         data_bytes = n / step * row_bytes;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The verb `meet`: the nodes authenticate each other as processes of a job do.
- * The job itself is plain; what travels are records, which are public.
+ * The job itself is plain; it only sends records, which are public.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "rank.h"
 #include "ompi/tools/mpicrypt/doctor/check.h"
 
-/* All records, each in OPAL_CRYPT_RECORD_MAX bytes; bytes[rank] 0: it has none. */
+/* All records, each in OPAL_CRYPT_RECORD_MAX bytes; bytes[rank] 0: the rank has none. */
 static uint8_t *gather_records(const opal_crypt_local_t *local, int *bytes)
 {
     uint8_t *mine = mpicrypt_mpi_memory(OPAL_CRYPT_RECORD_MAX);
@@ -43,8 +43,8 @@ static bool know(const opal_crypt_local_t *local, const uint8_t *record, int byt
     return true;
 }
 
-/* The reason without the two lines that say who, so that nodes which refuse the
- * same ones for the same reason say the same. */
+/* The reason without the two lines that name the processes, so that nodes which
+ * refuse the same peers for the same reason report the same. */
 static const char *reason(const opal_crypt_why_t *why)
 {
     const char *peer = strstr(why->detail, "the peer:"), *line = NULL == peer ? NULL : strchr(peer, '\n');
@@ -117,7 +117,7 @@ static void check_peers(mpicrypt_report_t *report, const opal_crypt_local_t *loc
     free(bytes);
 }
 
-/* Only rank 0 writes, so that nothing is mixed. */
+/* Only rank 0 writes, so that reports are not mixed. */
 static void print_reports(const mpicrypt_report_t *mine)
 {
     mpicrypt_report_t *report = mpicrypt_mpi_memory(sizeof(*report));

@@ -8,8 +8,8 @@
  *
  * As the papers' naive library did it, with OpenSSL, a new context and a random
  * nonce for every message; or bare, with the provider that pml/crypt chooses, one
- * context and a counter, which is what the cipher alone takes here.  Buffers are
- * made beforehand, which the papers' library could not do.  The key is a
+ * context and a counter, which shows the cost of the cipher alone.  Buffers are
+ * allocated beforehand, which the papers' library could not do.  The key is a
  * constant: nothing is protected.
  */
 #include <limits.h>

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Which ranks share a node, by what MPI says (MPI_COMM_TYPE_SHARED), so that
- * any mapping of ranks to nodes will do; and who talks to whom.
+ * Which ranks share a node, according to MPI (MPI_COMM_TYPE_SHARED), so that any
+ * mapping of ranks to nodes will do; and which ranks exchange messages.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static void describe(char *line, int node)
     free(cpus);
 }
 
-/* Of an encrypted job.  Messages have been sent, so that there is a provider. */
+/* For an encrypted job.  Messages have been sent, so that there is a provider. */
 static void show_protection(void)
 {
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;

@@ -122,7 +122,7 @@ bool mpicrypt_mpi_pin(int rank)
     return 0 == sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* ---- is the job what it is taken for? ---- */
+/* ---- is the job what it is supposed to be? ---- */
 
 static bool parameter_text(const char *name, char *text, int bytes)
 {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt-mpi: the MPI half of the tool, one process a rank.  `mpicrypt bench`
+ * mpicrypt-mpi: the MPI half of the tool, a process for each rank.  `mpicrypt bench`
  * starts it, once for each column and round, since the PML is chosen in
  * MPI_Init; what it measures, rank 0 prints in lines of this form:
  *
@@ -42,7 +42,7 @@ typedef struct mpicrypt_mpi_job {
     size_t laps, window, pairs, dims, seal_bits;
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
-    mpicrypt_sizes_t iterations;    /* of a lap, one for each size; 0: by lap_ms */
+    mpicrypt_sizes_t iterations;    /* in a lap, one for each size; 0: by lap_ms */
     bool local, both, bare, socket, copied, kernel;
     const char *pml;
     mpicrypt_names_t cpus, require;
@@ -55,14 +55,14 @@ extern mpicrypt_mpi_job_t mpicrypt_mpi_job;
 
 extern int mpicrypt_mpi_rank, mpicrypt_mpi_size;
 
-/* Says so on stderr and ends the job with `code`. */
+/* Prints the message on stderr and ends the job with `code`. */
 void mpicrypt_mpi_abort(int code, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
 /* Zeroed memory of at least one byte; ends the job when there is none. */
 void *mpicrypt_mpi_memory(size_t bytes);
 
-/* Before MPI_Init where the launcher says which rank we are: components look
- * at the binding then.  Returns false when it did not. */
+/* Call it before MPI_Init if the launcher tells our rank: components read the
+ * binding there.  Returns false if nothing was bound. */
 bool mpicrypt_mpi_pin(int rank);
 int mpicrypt_mpi_rank_of_launcher(void);
 
@@ -147,7 +147,7 @@ extern const mpicrypt_mpi_pattern_t mpicrypt_mpi_pingpong, mpicrypt_mpi_pairs, m
                                     mpicrypt_mpi_socket, mpicrypt_mpi_socket_pairs,
                                     mpicrypt_mpi_allgather, mpicrypt_mpi_bcast, mpicrypt_mpi_alltoall;
 
-/* A socket to the partner, who calls this, too; ends the job when there is none: rank/socket_meet.c */
+/* A socket to the partner, which calls this, too; ends the job if that fails: rank/socket_meet.c */
 int mpicrypt_mpi_socket_meet(int partner, bool first);
 
 /* Files: rank/io.c.  The sizes are those of blocks. */

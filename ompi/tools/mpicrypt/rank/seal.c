@@ -4,7 +4,7 @@
  * The verb `seal`: how long rank 0 takes to seal a piece of a message with one
  * thread, and with several by the worker team, and to open it; the mean of both
  * is printed.  As in pml/crypt, the plaintext moves on through a large buffer,
- * and the ciphertext is in staging that is used again.
+ * and the ciphertext is in staging that is reused.
  *
  * Nothing is kept secret here: the key is made of zeros and nonces repeat.
  */

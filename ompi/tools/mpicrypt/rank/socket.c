@@ -6,10 +6,10 @@
  *
  *     | 23 1 | 3 3 2 | n + 16 2 | ciphertext n | tag 16 |        n = 1 .. 16384
  *
- * sealed from the message into a batch of records, a call for each batch: of 64 KiB, which the kernel takes as one packet,
- * and of 240 KiB from 512 KiB on, as was found best; read as much as there is, and opened into the message, or into a
- * place from which it is copied when it is there as a whole (copied), as MPI does with messages that are sent without
- * asking.  Each message leaves by itself, as MPI_Isend does not know whether another one comes.
+ * A message is sealed into batches of records, with a call for each batch: of 64 KiB, which the kernel takes as one
+ * packet, and of 240 KiB beyond the first 512 KiB, which was found best.  A receive reads as much as there is; records
+ * are opened into the message or, with `copied`, into a buffer that is copied when it is complete, as MPI does with
+ * eager messages.  Each message is sent by itself, as MPI_Isend does not know whether another one follows.
  * The key is a constant: nothing is protected.
  */
 #include <errno.h>
@@ -35,14 +35,14 @@ enum {
 typedef struct flow {
     uint8_t *base;
     size_t bytes, count, stride;
-    size_t message, done;               /* the one that is going, and how much of it has */
+    size_t message, done;               /* the current one, and how much of it is done */
 } flow_t;
 
 static int partner, fd = -1;
 static bool first, yields;
 static uint8_t *out, *in, *copy, *sealed, *wire;
 static size_t size, messages;
-static const uint8_t *batch;            /* what leaves: from `left` on, up to `ready` */
+static const uint8_t *batch;            /* to be sent: from `left` up to `ready` */
 static size_t ready, left;
 static size_t have, at;                 /* in `wire`: read, and opened */
 
@@ -64,8 +64,8 @@ static void step(flow_t *f, size_t bytes)
     }
 }
 
-/* What a call moved.  It does not sleep, as MPI does not; where there are more ranks than processors, it lets others
- * run, as MPI does. */
+/* The bytes that a call moved.  It does not sleep, just as MPI does not; if there are more ranks than processors, it
+ * lets others run, just as MPI does. */
 static size_t moved(ssize_t bytes)
 {
     if (0 == bytes || (bytes < 0 && EAGAIN != errno && EINTR != errno)) {
@@ -96,7 +96,7 @@ static void start_sealing(size_t bits)
     wire = mpicrypt_mpi_memory(WIRE);
 }
 
-/* Each direction has nonces of its own; both know which records are next. */
+/* Each direction has nonces of its own; both sides know which records are next. */
 static void nonce_of(bool mine, uint64_t number, uint8_t nonce[OPAL_AEAD_NONCE_BYTES])
 {
     memset(nonce, 0, OPAL_AEAD_NONCE_BYTES);
@@ -153,7 +153,7 @@ static void seal_batch(flow_t *f)
     batch = sealed;
 }
 
-/* True if all has left. */
+/* True if everything has been sent. */
 static bool push(flow_t *f)
 {
     if (left == ready && !over(f)) {
@@ -192,7 +192,7 @@ static void open_there(flow_t *f)
 
 static void read_records(flow_t *f)
 {
-    open_there(f);                      /* that came with those of the last flow */
+    open_there(f);                      /* records that arrived with those of the last flow */
     if (over(f)) {
         return;
     }
@@ -207,7 +207,7 @@ static void read_records(flow_t *f)
     open_there(f);
 }
 
-/* True if all is there. */
+/* True if everything has arrived. */
 static bool pull(flow_t *f)
 {
     if (!over(f) && NULL != aead) {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A TCP socket between two ranks.  MPI says where the first of them listens, and is asleep from then on.
+ * A TCP socket between two ranks.  MPI carries the address at which the first one listens, and is idle from then on.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -59,7 +59,7 @@ typedef struct mpicrypt_speed_cell {
     opal_aead_cipher_t cipher;
     size_t bytes;
     void *key;                      /* expanded; protects nothing, see _cell_init */
-    opal_aead_context_t **contexts; /* one a worker */
+    opal_aead_context_t **contexts; /* one for each worker */
     int context_count;
     size_t seal_messages, open_messages;    /* in a batch, for each thread */
 } mpicrypt_speed_cell_t;
@@ -73,7 +73,7 @@ void mpicrypt_speed_cell_wipe(mpicrypt_speed_cell_t *cell);
 int mpicrypt_speed_calibrate(mpicrypt_speed_team_t *team, mpicrypt_speed_cell_t *cell, double seconds);
 
 /* One batch: every worker seals (opens) its messages; *ns is the time from
- * the first worker's start to the last one's end, a message of a thread. */
+ * the first worker's start to the last one's end, for each message of a thread. */
 int mpicrypt_speed_seal(mpicrypt_speed_team_t *team, const mpicrypt_speed_cell_t *cell, double *ns);
 int mpicrypt_speed_open(mpicrypt_speed_team_t *team, const mpicrypt_speed_cell_t *cell, double *ns);
 
