@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Help texts from a table of our own, for an Open MPI that takes none but its own (aead_base_help.h).
+ * Help texts from a table of our own, for an Open MPI that accepts only its own (aead_base_help.h).
  */
 #include "opal_config.h"
 
@@ -42,7 +42,7 @@ char *opal_aead_base_help_vstring(const char *file, const char *topic, bool fram
     return framed ? whole : text;
 }
 
-/* What the runtime has of ours until it says that it is done. */
+/* Memory that the runtime uses until it calls back. */
 typedef struct {
     char *text;
     pmix_info_t data, how[3];
@@ -92,7 +92,7 @@ void opal_aead_base_help(const char *file, const char *topic, ...)
     if (PMIx_Initialized()) {
         status = PMIx_Log_nb(&report->data, 1, report->how, 3, reported, report);
     }
-    if (PMIX_SUCCESS != status) {       /* then nobody calls back */
+    if (PMIX_SUCCESS != status) {       /* then there is no callback */
         reported(status, report);
     }
 }

@@ -3,7 +3,7 @@
  *
  * Stand-in for a header that Open MPI 5.0 includes but some packages (Debian's
  * 5.0.7 among them) do not ship.  configure uses it only where the original is
- * missing.  What the mutex and the condition of opal are, on POSIX threads.
+ * missing.  OPAL's mutex and condition variable on POSIX threads.
  */
 #ifndef OMPI_CRYPT_THREADS_PTHREADS_MUTEX_H
 #define OMPI_CRYPT_THREADS_PTHREADS_MUTEX_H
