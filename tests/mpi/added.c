@@ -7,7 +7,7 @@
 #include "mt.h"
 
 #if MT_HAS_MPI4
-/* With everybody at once; and with nobody, whose message is empty. */
+/* With all ranks at once; and with MPI_PROC_NULL, whose message is empty. */
 static void isendrecv(size_t n)
 {
     unsigned char *out = malloc(n + 1);
@@ -42,7 +42,7 @@ static void isendrecv(size_t n)
 #if MT_HAS_MPI5
 enum { COUNT = 5, FIRST = 2 };
 
-/* Message FIRST alone, then the rest: the calls must say which are there, and free none. */
+/* Message FIRST alone, then the rest: the calls must report which have arrived, and free none. */
 static void several(size_t n)
 {
     const int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;
@@ -98,7 +98,7 @@ static void several(size_t n)
     free(out);
 }
 
-/* Sends from whatever buffer `comm` has, of data that is overwritten at once. */
+/* Sends through the buffer that `comm` uses, with data that is overwritten at once. */
 static void buffered(MPI_Comm comm, size_t n)
 {
     const int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;
@@ -136,7 +136,7 @@ static void of_process(size_t n)
     MT_CHECK(MPI_BUFFER_AUTOMATIC == back, "another buffer than was attached");
 }
 
-/* That of the communicator is used, not the larger one of the process, which others have. */
+/* The communicator's buffer is used, not the process's larger one, which serves the others. */
 static void of_comm(size_t n)
 {
     const int room = COUNT * (int) (n + MPI_BSEND_OVERHEAD) + 4096;

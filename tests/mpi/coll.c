@@ -3,8 +3,8 @@
  *
  * Every collective, in the way named on the command line: "blocking" (the
  * default), "nonblocking" or "persistent"; on the world, on sub-communicators
- * of all shapes, on duplicates; from nothing to 300,000 bytes a rank; every
- * root; in place; predefined and own, commuting and not, operations.
+ * of all shapes, on duplicates; from 0 to 300,000 bytes a rank; every root; in
+ * place; predefined and own operations, commutative or not.
  */
 #include "mt_ways.h"
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Communicators of all shapes are made and freed again and again, so that their
- * context ids come back with other members in another order, and with some of the
- * processes in none; in every one of them everybody hears from everybody.
+ * context ids are reused with other members in another order, and with some of the
+ * processes in none; in every one of them all members exchange messages.
  */
 #include "mt.h"
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Calls with an MPI_Count (`_c`), which MPI 4 has and Open MPI from 6.0 on.  Collectives whose pieces lie gigabytes
- * apart, of memory of which only the pieces are ever touched; with "bytes=N" also messages and a broadcast of
+ * Calls with an MPI_Count (`_c`), which MPI 4 has and Open MPI from 6.0 on.  Collectives whose pieces are gigabytes
+ * apart, in memory of which only the pieces are ever touched; with "bytes=N" also messages and a broadcast of
  * more elements than an int can count.
  */
 #define _GNU_SOURCE

@@ -3,10 +3,10 @@
  *
  * Processes that are spawned: "spawn" (MPI_Comm_spawn), "multiple", "last" (whose first message is their last),
  * "silent" (that end without any).  Each time messages of all sizes in both directions, wildcards, probes, collectives, a
- * merged communicator, and MPI_Comm_disconnect with a second meeting afterwards.
+ * merged communicator, and MPI_Comm_disconnect followed by a second connection.
  *
- * "parents-first" and "children-first": only that side speaks at first.  "brief": nobody says more, and what a process
- * keeps after each meeting but the first 20 is printed, at most kib= KiB and files= descriptors for 100.
+ * "parents-first" and "children-first": only that side sends at first.  "brief": nothing more is sent, and what a
+ * process keeps after each connection but the first 20 is printed, at most kib= KiB and files= descriptors for 100.
  */
 #include "mt_inter.h"
 
@@ -71,7 +71,7 @@ static void child(MPI_Comm parent, int argc)
     exit(0);
 }
 
-/* They end while their parents do not look, having said nothing. */
+/* They end without a message while their parents make no progress. */
 static void spawn_silent(char **argv)
 {
     MPI_Comm children;
@@ -89,7 +89,7 @@ static void silent(MPI_Comm parent)
     exit(0);
 }
 
-/* What they send they do not wait for, nor does MPI_Finalize, while those who are to receive it do something else. */
+/* Neither they nor MPI_Finalize wait for what they send, while the receivers do something else. */
 static void spawn_last(char *program)
 {
     char *argv[] = {"child", "last", NULL};

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * environment NAME...: variables that no rank has after MPI_Init.
+ * environment NAME...: variables that no rank may have after MPI_Init.
  */
 #include "mt.h"
 

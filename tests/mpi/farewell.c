@@ -3,8 +3,8 @@
  *
  * The transports' last words in MPI_Finalize: a peer that was faster has closed
  * its end, and btl/tcp of 5.0 writes to it with a plain send().  Here every
- * such send() of MPI_Finalize meets that, as the kernel would tell it; no rank may die
- * of it, and SIGPIPE is afterwards what it was before.  A send() with MSG_NOSIGNAL raises no
+ * such send() in MPI_Finalize fails as it would in the kernel; no rank may die of
+ * it, and SIGPIPE must afterwards be what it was before.  A send() with MSG_NOSIGNAL raises no
  * signal and goes through: a close_notify that is lost while its peer still listens is a connection
  * that was cut.
  */
@@ -21,7 +21,7 @@ static volatile sig_atomic_t ending;
 static int sent;
 static pthread_t finalizer;
 
-/* In place of libc's: the program's symbols come first. */
+/* Replaces libc's: the program's symbols come first. */
 ssize_t send(int fd, const void *bytes, size_t count, int flags)
 {
     static ssize_t (*real)(int, const void *, size_t, int);
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     int value, sum;
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
-    for (int peer = 0; peer < mt_size; peer++) {    /* a connection to everybody */
+    for (int peer = 0; peer < mt_size; peer++) {    /* a connection to every rank */
         MT_MPI(MPI_Sendrecv(&mt_rank, 1, MPI_INT, peer, 1, &value, 1, MPI_INT, peer, 1, MPI_COMM_WORLD,
                             MPI_STATUS_IGNORE));
         MT_CHECK(peer == value, "from %d: %d", peer, value);

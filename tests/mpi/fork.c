@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A rank may fork: the child runs something else, the parent goes on talking
- * and nothing is sent twice.
+ * A rank may fork: the child runs something else, the parent goes on sending
+ * and receiving, and nothing is sent twice.
  */
 #include "mt.h"
 

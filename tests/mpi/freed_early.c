@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A communicator is freed while a message that a probe has found, and nobody received, is
- * still on its way in.  Nothing of it may be touched afterwards: what the allocator
- * gives out next is filled and must stay as it is.
+ * A communicator is freed while a message that a probe has found, but that is never received,
+ * is still arriving.  Its memory must not be touched afterwards: what the allocator returns
+ * next is filled and must stay as it is.
  *
- * The message is lost by intention, which MPI_Finalize may say.
+ * The message is lost intentionally, which MPI_Finalize may report.
  */
 #include "mt.h"
 

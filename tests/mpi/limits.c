@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Parameters of Open MPI that are in force in every rank: NAME=VALUE...
+ * Parameters of Open MPI that must be in force in every rank: NAME=VALUE...
  */
 #include "mt.h"
 

@@ -73,7 +73,7 @@ static unsigned long long value_of(int v)
     return value;
 }
 
-/* The variables that a tool finds by asking for the category. */
+/* The variables that a tool finds through the category. */
 static int in_category(const char *wanted)
 {
     int count;
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     pml = 0 == strncmp(protection, "pml/crypt seals ", 16);
     MT_CHECK(pml || 0 == strncmp(protection, "btl/crypt seals ", 16), "what protects the job: %s", protection);
 
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));        /* over btl/crypt what comes is opened before anybody receives it */
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));        /* over btl/crypt messages are opened before they are received */
     exchange(buffer, SMALL);
     exchange(buffer, 0);
     exchange(buffer, LARGE);

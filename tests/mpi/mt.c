@@ -36,7 +36,7 @@ const int mt_few_sizes_count = sizeof(mt_few_sizes) / sizeof(*mt_few_sizes);
 
 /* ---- life ---- */
 
-/* Seconds for which this process was ready to run and did not; 0 where Linux does not say. */
+/* Seconds for which this process was ready to run but did not; 0 where Linux does not tell. */
 static unsigned waited(void)
 {
     char text[128] = "";
@@ -56,7 +56,7 @@ static unsigned waited(void)
     return (unsigned) (nanoseconds / 1000000000);
 }
 
-/* A limit is for the time that the process had, on a machine with a load of 20, too.  Only
+/* A limit counts the time that the process could run, even on a machine with a load of 20.  Only
  * async-signal-safe calls. */
 static void on_alarm(int sig)
 {

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What the MPI tests share: payload patterns that say whose byte it is, sizes
- * at the edges of every path, guarded buffers, checks that name the place, and
- * a watchdog that names the place where a rank hangs.
+ * What the MPI tests share: payload patterns that tell whose byte it is, sizes
+ * at the edges of every path, guarded buffers, checks that print where they
+ * failed, and a watchdog that prints where a rank hangs.
  *
  * The programs know nothing of encryption: they pass on plain Open MPI and
  * must pass unchanged with any other PML.  They run on any number of ranks
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A program of the standard ABI is not told which Open MPI there is: none before 6.0. */
+/* A program of the standard ABI is not told which Open MPI it runs on: 6.0 or later. */
 #ifndef OMPI_MAJOR_VERSION
 #    define OMPI_MAJOR_VERSION 6
 #endif
@@ -93,7 +93,7 @@ void mt_buf_poison(mt_buf_t *b);
 void mt_buf_check(const mt_buf_t *b, size_t used, uint64_t key, const char *file, int line);
 #define MT_BUF(b, used, key) do { MT_AT(); mt_buf_check(b, used, key, __FILE__, __LINE__); } while (0)
 
-/* Status of a completed receive: who, tag, bytes. */
+/* Status of a completed receive: source, tag, bytes. */
 void mt_status_check(const MPI_Status *s, int source, int tag, size_t bytes, const char *file, int line);
 #define MT_STATUS(s, source, tag, bytes) \
     do { MT_AT(); mt_status_check(s, source, tag, bytes, __FILE__, __LINE__); } while (0)

@@ -102,7 +102,7 @@ static void layout_free(mt_layout_t *l)
     free(l->at);
 }
 
-/* Pieces of n elements among `room`: how long, and where; a vector's are alike.  How many there are. */
+/* Cut n elements among `room` into pieces: how long, and where; a vector's are alike.  Returns how many. */
 static int cut(uint64_t *state, int n, size_t room, bool even, int pieces, int *lengths, int *places)
 {
     size_t gaps = room - (size_t) n, at = 0;

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One-sided operations drawn at random, with what memory and results must be after them.
+ * One-sided operations drawn at random, and what memory and results must be after them.
  *
  * A step is what happens in one epoch.  Each window is cut into places, and what is done at a place has one
  * outcome, whatever the order in which it arrives: one origin puts there, or some get, or all accumulate by one
@@ -40,7 +40,7 @@ typedef struct mt_rma_op {
     mt_layout_t from, to;
     unsigned char *sent;                /* packed; of MT_COMPARE: the new value, and what is expected */
     unsigned char *old;                 /* packed: what it fetches; NULL: nothing, or it is one of a chain */
-    bool chain;                         /* int64: what was there is the sum of those that came before, in any order */
+    bool chain;                         /* int64: the old value is the sum of those that came before, in any order */
     bool request;
     mt_rma_then_t then;
 } mt_rma_op_t;
@@ -59,8 +59,8 @@ typedef struct mt_rma_model {
     bool nearby;                        /* shared memory: Open MPI has no errors that we know */
 } mt_rma_model_t;
 
-/* What a version of Open MPI does wrong by itself, over the network, is left out, unless its word is on the command
- * line; and what is there as no-WORD.  May it be done? */
+/* What a version of Open MPI itself does wrong over the network is left out, unless its word is on the command line;
+ * so is what is given as no-WORD.  May it be done? */
 bool mt_rma_may(const mt_rma_model_t *m, const char *word);
 void mt_rma_tell(void);                 /* what is left out, and why */
 

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Non-blocking collectives count their tags down from -27 to -2^30, on each
- * communicator, and begin again.  Here the counter is set to where tags could meet
- * others, in a host PML that compares 16 to 32 of their bits, and a few
- * hundred collectives run, under long messages that nobody has received yet, and short
- * ones whose tags have the same lower bits.
+ * communicator, and begin again.  Here the counter is set to where tags could collide
+ * with others, in a host PML that compares 16 to 32 of their bits, and a few
+ * hundred collectives run, during long messages that have not been received yet, and
+ * short ones whose tags have the same lower bits.
  */
 #include "ompi_config.h"
 

@@ -13,7 +13,7 @@ static int seed;
 typedef struct {
     MPI_Comm comm;
     int rank, in, out, from[MAX], to[MAX];
-    int nth_in[MAX], nth_out[MAX];      /* the how-manieth edge between those two */
+    int nth_in[MAX], nth_out[MAX];      /* its index among the edges between those two */
 } graph_t;
 
 static void number(const int *who, int *nth, int n)

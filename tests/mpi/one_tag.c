@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Rank 0 sends with one tag to two processes, and the second receives first: the first waits until
- * the second has told it.  Neither message may depend on the other one's receive.
+ * the second has sent it a message.  Neither message may depend on the other one's receive.
  */
 #include "mt.h"
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Thousands of messages from rank 0 to rank 1 that are outstanding at once: what
- * they take, of time and of memory, on each side.  outstanding.sh compares.
+ * Thousands of messages from rank 0 to rank 1 that are outstanding at once: how much
+ * time and memory they take on each side.  outstanding.sh compares.
  *
  *     outstanding way=get|receives|sends|blocking count=N bytes=N [threads]
  *
@@ -11,9 +11,9 @@
  *     sends       all sends, which rank 1 lets arrive before it posts a receive
  *     blocking    all receives are posted; one MPI_Send after another
  *
- * Every buffer is touched before memory is looked at, so that what grows is what the
+ * Every buffer is touched before memory is measured, so that growth is what the
  * library holds.  Message i is the part of one pattern that begins at 64 (i mod 1024):
- * one that takes another's place is seen.
+ * so messages that are swapped are detected.
  */
 #include "mt.h"
 
@@ -44,7 +44,7 @@ static long status_kib(const char *name)
     return kib;
 }
 
-/* Milliseconds on a processor: on a machine that does other things they say more than the clock. */
+/* Milliseconds on a processor: on a busy machine they tell more than the clock. */
 static double busy_ms(void)
 {
     struct rusage used;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Nothing to say, nobody to say it to, nobody but oneself: zero bytes in every
- * form, MPI_PROC_NULL, MPI_COMM_SELF and messages to one's own rank.
+ * Empty messages, no receiver, or only oneself: zero bytes in every form,
+ * MPI_PROC_NULL, MPI_COMM_SELF and messages to one's own rank.
  */
 #include "mt.h"
 

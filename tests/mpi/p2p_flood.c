@@ -8,7 +8,7 @@
 
 static int next, prev;
 
-/* `count` messages of up to `limit` bytes lie there before anyone receives.
+/* `count` messages of up to `limit` bytes are queued before any is received.
  * ob1 tells messages of a pair apart by 16-bit numbers and mixes them up when
  * more than 65,535 are on their way, so small ones are waited for by the
  * thousand: they complete at the sender, unexpected or not. */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * MPI_Probe, MPI_Iprobe, MPI_Mprobe, MPI_Improbe, MPI_Mrecv, MPI_Imrecv: they
- * report the bytes of the message whatever travels first, consume nothing
+ * report the bytes of the message whatever is sent first, consume nothing
  * (or exactly one message), and see messages in the order of sending.
  */
 #include "mt.h"
@@ -190,8 +190,8 @@ static void kept_handles(size_t n)
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* The communicator goes before its message is received, and nothing else of this process keeps it; another one, of other
- * ranks, may lie where it lay. */
+/* The communicator is freed before its message is received, and nothing else in this process keeps it; another one, of
+ * other ranks, may be allocated at its address. */
 static void freed_between(int sender, size_t n)
 {
     unsigned char *p = malloc(n + 1);

@@ -32,12 +32,12 @@ static void ring(size_t n, int distance)
                         MPI_COMM_WORLD, &status));
     MT_STATUS(&status, from, 6, other);
     MT_BUF(&buf, other, mt_key(1, from, distance, 0));
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));            /* ... of another distance either */
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));            /* ... nor of another distance */
     mt_buf_free(&buf);
     free(p);
 }
 
-/* A line instead of a ring: the ends talk to nobody. */
+/* A line instead of a ring: the ends use MPI_PROC_NULL. */
 static void line(size_t n)
 {
     int to = mt_rank + 1 < mt_size ? mt_rank + 1 : MPI_PROC_NULL;

@@ -3,7 +3,7 @@
  *
  * A message longer than the receive: the class is MPI_ERR_TRUNCATE, the status
  * still counts the bytes of the message, nothing is written behind the buffer,
- * the sender is content, and the messages that follow are whole.
+ * the sender gets no error, and the messages that follow are whole.
  *
  * Plain ob1 writes behind the buffer on its rendezvous paths, so plain runs
  * receive into a part of a larger buffer and do not look at what lies behind.

@@ -148,7 +148,7 @@ static void run(int way)
     free(w);
 }
 
-/* Requests freed while active: the messages arrive all the same. */
+/* Requests freed while active: the messages still arrive. */
 static void freed_requests(void)
 {
     unsigned char *p[mt_few_sizes_count];

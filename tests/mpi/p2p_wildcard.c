@@ -13,7 +13,7 @@ static int count;
 static size_t limit;
 static MPI_Comm comms[2];
 
-/* The size of a message follows from who sent it, where, and its number. */
+/* The size of a message follows from its sender, communicator and number. */
 static size_t size_of(int seed, int c, int source, int target, int tag, int index)
 {
     uint64_t state = mt_key(seed + 10 * c, source, target * 100 + tag, index);

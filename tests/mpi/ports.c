@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Processes that meet by a port, in the way named on the command line: "connect" (two halves of the world), "name"
+ * Processes that connect by a port, in the way named on the command line: "connect" (two halves of the world), "name"
  * (the same, under a published name), "join" (each rank of one half and its counterpart, by MPI_Comm_join over a socket of their
  * own), "jobs" (two spawned jobs, then, with "join", their first ranks by MPI_Comm_join), "file=PATH" (two jobs of two
  * launchers: the first writes the port there, the other, which has "connects", waits for it and reads it).
@@ -87,7 +87,7 @@ static void halves(int meetings, bool by_name)
 
 /* ---- MPI_Comm_join ---- */
 
-/* A socket between this process and another one, to which `over` leads: side 0 listens, and says where. */
+/* A socket between this process and a peer in `over`: side 0 listens, and sends its address. */
 static int socket_with(MPI_Comm over, int peer, int side)
 {
     struct sockaddr_in at;
@@ -164,7 +164,7 @@ static void spawned_job(MPI_Comm parent, int side, int meetings)
     exit(0);
 }
 
-/* What the first job has to say to the second one goes through our hands. */
+/* We pass on what the first job has to tell the second one. */
 static void pass_on(MPI_Comm from, MPI_Comm to)
 {
     char bytes[MPI_MAX_PORT_NAME];
@@ -211,7 +211,7 @@ static const char *file_of_port(int argc, char **argv)
     return NULL;
 }
 
-/* It is there when it is complete. */
+/* The file appears only when it is complete. */
 static void say_port(const char *path, const char *port)
 {
     char made[4096];

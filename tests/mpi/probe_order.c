@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Two threads, two communicators.  Each probes one of them, where nothing comes, while what it has begun on the other
- * one goes on by whoever makes progress: reductions by an operation of the user's, duplicates.  A probe that makes
- * progress under the lock of its communicator comes to that of the other one, and both threads wait.
- * The operation takes its time, so that they are inside of it often.
+ * Two threads, two communicators.  Each probes one of them, where nothing arrives, while either thread makes progress
+ * with what was started on the other one: reductions by a user-defined operation, duplicates.  A probe that makes
+ * progress under the lock of its communicator would need that of the other one, and both threads would wait.
+ * The operation is slow, so that they are often inside it.
  */
 #include "mt.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * rarely: a process computes for 2.5 seconds between its calls of MPI, and sends its first message to a peer that
- * does nothing but wait for it, and answers.  Each call takes the connection a step further, so a few must do.
+ * only waits for it, and answers.  Each call takes the connection a step further, so a few calls must suffice.
  */
 #include "mt.h"
 

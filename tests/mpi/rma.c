@@ -137,7 +137,7 @@ static void accumulate(int ints)
     for (int i = 0; i < ints; i++) {
         MT_CHECK(own[i] == (int64_t) mt_size * (mt_size + 1) / 2 * (i + 1), "accumulate, element %d", i);
     }
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));        /* everybody has looked */
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));        /* all have read */
     MT_MPI(MPI_Get_accumulate(p, ints, MPI_INT64_T, q, ints, MPI_INT64_T, next, at[next], ints, MPI_INT64_T, MPI_REPLACE, win));
     MT_MPI(MPI_Win_fence(0, win));
     for (int i = 0; i < ints; i++) {
@@ -148,8 +148,8 @@ static void accumulate(int ints)
     free(q);
 }
 
-/* Everybody adds to everybody and wants to know what was there, several times at once, while long messages are on their way:
- * the next one begins when the one before has ended. */
+/* All ranks add to all and fetch the old values, several times at once, during long messages, of which the next one
+ * begins when the one before has ended. */
 static void crowded(int ints)
 {
     enum { TIMES = 4 };

@@ -6,8 +6,8 @@
  *
  *   rma_nested [seed=S] [cases=N] [most=BYTES]
  *
- * A type describes the origin's memory, the target's, or both, the other one's being bytes;
- * put and get; fence, lock, and post and start.
+ * A type describes the origin's memory, the target's, or both; else that is bytes.  Put and get;
+ * fence, lock, and post and start.
  */
 #include "mt_types.h"
 
@@ -35,7 +35,7 @@ static void same_packed(const case_t *c, const void *p, const char *call)
     MT_CHECK(0 == memcmp(c->packed, p, c->n), "%s: %s of %d of %s: other bytes", c->what, call, c->count, c->t->text);
 }
 
-/* Our own window, while nobody else looks at it. */
+/* Fill our own window, while no other rank reads it. */
 static void lay(case_t *c, bool data)
 {
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));

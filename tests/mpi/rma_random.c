@@ -99,7 +99,7 @@ static void free_window(void)
     my.memory = NULL;
 }
 
-/* What was done in a step around a byte of a window. */
+/* Print what was done in a step around a byte of a window. */
 static void tell(int target, size_t at)
 {
     const mt_rma_step_t *s = my.step;
@@ -159,7 +159,7 @@ static void begin(mine_t *m, mt_rma_op_t *op)
     }
 }
 
-/* MPI has taken what goes out: it is ours again. */
+/* MPI has taken the data to send: the buffer is ours again. */
 static void taken(mine_t *m)
 {
     if (NULL != m->out) {
@@ -275,7 +275,7 @@ static void run(mine_t *all, int count, int target, bool passive)
 
 /* ---- epochs ---- */
 
-/* Who has something to do with us: the targets of our operations, or those whose target we are; and some others. */
+/* Ranks that we exchange with: the targets of our operations, or those whose target we are; and some others. */
 static MPI_Group partners(const mt_rma_step_t *s, uint64_t others, bool targets)
 {
     int *ranks = malloc(sizeof(*ranks) * (size_t) my.ranks), n = 0;

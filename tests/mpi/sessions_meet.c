@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Groups of MPI sessions that meet, in the way named on the command line: "groups" (two halves of a process set, by
+ * Groups of MPI sessions that connect, in the way named on the command line: "groups" (two halves of a process set, by
  * MPI_Intercomm_create_from_groups, without MPI_Init), "ports" (the same halves by a port), "spawn" (a communicator of a session
- * spawns, and the spawned job has a session of its own beside what its parents say), "world" (the same, of a process that has
- * called MPI_Init).  Each group has a communicator of its own meanwhile, over which it speaks, too.
+ * spawns, and the spawned job has a session of its own besides its parents' messages), "world" (the same, by a process
+ * that has called MPI_Init).  Each group has a communicator of its own meanwhile, with messages, too.
  */
 #include "mt_inter.h"
 
@@ -56,7 +56,7 @@ static MPI_Group half_of(MPI_Group group, int *side, MPI_Group *other)
     return *side ? upper : lower;
 }
 
-/* What a group says among itself, beside its meeting. */
+/* Messages within a group, besides those between groups. */
 static void among_us(MPI_Comm comm)
 {
     int rank, size, sum = 0;
@@ -179,7 +179,7 @@ static void spawn_from_session(char *program)
     MT_MPI(MPI_Group_free(&group));
 }
 
-/* Only who has called MPI_Init can ask for its parents. */
+/* Only a process that has called MPI_Init can ask for its parents. */
 static bool is_spawned(void)
 {
     MPI_Comm parent;

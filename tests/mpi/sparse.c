@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who sends to whom is known to the senders alone: synchronous sends, probes from
- * anywhere until a non-blocking barrier ends, which begins when the own sends have
- * ended.  A probe makes progress, and so may get the barrier on, on the very
- * communicator that it looks at.  "sparse threads=N": on N communicators at once.
+ * Only senders know their receivers: synchronous sends, probes from any source until a
+ * non-blocking barrier ends, which each rank enters when its own sends have ended.  A
+ * probe makes progress, and so may advance the barrier, on the very communicator that it
+ * probes.  "sparse threads=N": on N communicators at once.
  */
 #include "mt.h"
 
@@ -22,7 +22,7 @@ static size_t size_of(int t, int round, int source, int k)
     return mt_random_size(&state, ROOM);
 }
 
-/* A message's first bytes say which of its sender's it is. */
+/* A message's first bytes tell its number among its sender's. */
 static void check(const unsigned char *p, const MPI_Status *status, int t, int round)
 {
     int count;

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a spawned process is given, and what is made of an intercommunicator: arguments that a shell or mpirun would take
+ * What a spawned process gets, and what is made from an intercommunicator: arguments that a shell or mpirun would take
  * for theirs, none at all, info keys (wdir, host), one spawn by each rank alone, "multiple" programs with arguments of
  * their own; communicators created from, and split off, an intercommunicator, and MPI_Intercomm_create over the merged one.
  */
@@ -14,7 +14,7 @@ enum { TAG_SAYS = 5, MOST = 4096, CHILDREN = 2 };
 static char *odd[] = {"with a blank", "\"quoted\"", "it's", "$HOME", "*", "a;b|c&d", "--mca", "pml", "ob1", "-n", "2", ":",
                       "\\back\\slash", "=", "last", NULL};
 
-/* ---- children: they say what they were given, to the first parent ---- */
+/* ---- children: they report what they were given, to the first parent ---- */
 
 static void say(MPI_Comm parent, const char *text)
 {
@@ -56,7 +56,7 @@ static void expect(MPI_Comm children, int rank, const char *what, const char *te
     MT_CHECK(0 == strcmp(text, got), "%s of child %d: <%s> instead of <%s>", what, rank, got, text);
 }
 
-/* NULL: whatever it is. */
+/* NULL: not checked. */
 static void check_child(MPI_Comm children, int rank, char **arguments, const char *directory, const char *host)
 {
     char text[MOST];
@@ -76,7 +76,7 @@ static void check_child(MPI_Comm children, int rank, char **arguments, const cha
     MT_CHECK(NULL == host || 0 == strcmp(text, host), "child %d is on %s", rank, text);
 }
 
-/* ---- what is made of an intercommunicator ---- */
+/* ---- what is made from an intercommunicator ---- */
 
 /* With the first of each group alone. */
 static void created(MPI_Comm inter, int side)

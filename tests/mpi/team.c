@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Threads that a process has beside its own while large messages go to and fro:
- * none of ours with one thread, at most as many as asked for with more.
+ * Threads that a process has besides its own while large messages go to and fro:
+ * none of ours if one thread is asked for, else at most as many as asked for.
  */
 #include "mt.h"
 

@@ -49,8 +49,8 @@ static void own_tags(int t)
     free(p);
 }
 
-/* Who takes a message is open; that each comes once and whole is not.  A
- * message begins with its sender and number. */
+/* Any thread may take a message, but each must arrive once and whole.  A message
+ * begins with its sender and number. */
 static void arrived(const unsigned char *p, const MPI_Status *s, int total)
 {
     int32_t head[2];
@@ -175,8 +175,8 @@ static void persistent(int t)
     }
 }
 
-/* The freed send completes in whatever thread makes progress, beside the next
- * receive of this one. */
+/* The freed send completes in any thread that makes progress, at the same time as
+ * the next receive of this one. */
 static void freed(int t)
 {
     enum { RING = 16, BYTES = 400 };
@@ -201,9 +201,9 @@ static void freed(int t)
     free(ring);
 }
 
-/* Receives for which nothing comes, beside others': what is cancelled while its message
- * comes, ob1 loses now and then (4.1.4 and 5.0.7 look whether it matched before that
- * is noted), and UCX aborts. */
+/* Receives for which nothing is sent, besides others': ob1 sometimes loses one that is cancelled
+ * while its message arrives (4.1.4 and 5.0.7 check for a match before it is recorded), and UCX
+ * aborts. */
 static void cancelled(int t)
 {
     int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Messages that nobody receives, as if somebody had deleted them on their way:
- * rank 1 sends `messages` of them to rank 0, after some that are received.
- * tests/shell/final.sh looks for what must be said of it at the end.
+ * Messages that are never received, as if an attacker had deleted them: rank 1
+ * sends `messages` of them to rank 0, after some that are received.
+ * tests/shell/final.sh checks what is reported about them at the end.
  *
- * With `left=N`, MPI_Finalize meets what is still under way: long messages that nobody receives,
+ * With `left=N`, MPI_Finalize finds pending operations: long messages that are never received,
  * and receives that nothing matches, their requests freed.  No rank may die of it.
  */
 #include "mt.h"
@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* On MPI_COMM_WORLD, and on a communicator that is gone before they are. */
+/* On MPI_COMM_WORLD, and on a communicator that is freed before they end. */
 static void leave(int messages)
 {
     enum { BYTES = 3000000 };
