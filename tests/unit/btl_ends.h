@@ -39,7 +39,7 @@ static bool inbox_deliver(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes,
 
 static opal_btl_crypt_engine_t btl_engine;
 
-/* One engine does for both ends: it is what a process has. */
+/* One engine serves both ends: a process has one. */
 static inline void btl_start(opal_crypt_tls_t *tls)
 {
     btl_engine = (opal_btl_crypt_engine_t) {.tls = tls, .aead = &opal_aead_openssl_module, .own = tls_name(0),

@@ -100,7 +100,7 @@ static inline opal_crypt_identity_t fixture_identity(uint32_t rank)
     return identity;
 }
 
-/* A local object, or the end of the test. */
+/* A local object; ends the test if it cannot be made. */
 static inline opal_crypt_local_t *fixture_local(const opal_crypt_options_t *options, uint32_t rank)
 {
     opal_crypt_identity_t identity = fixture_identity(rank);
@@ -129,7 +129,7 @@ static inline int fixture_session(const opal_crypt_local_t *local, const uint8_t
     return rc;
 }
 
-/* `topic` was given as the reason and `part` stands in the detail. */
+/* `topic` was given as the reason and the detail contains `part`. */
 static inline int fixture_said(const opal_crypt_why_t *why, const char *topic, const char *part)
 {
     if (NULL == why->topic || 0 != strcmp(why->topic, topic) || NULL == strstr(why->detail, part)) {

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Storage in memory for tests of the block engine, which dies on demand: after
- * so many pieces were written, where a piece ends at a multiple of `page`, as a
- * killed process may leave a write(2) cut at a page.
+ * Storage in memory for tests of the block engine, which dies on demand: after a
+ * given number of pieces, where a piece ends at a multiple of `page`, as a killed
+ * process may leave a write(2) cut at a page.
  */
 #ifndef TESTS_FILE_MEMORY_H
 #define TESTS_FILE_MEMORY_H
@@ -24,7 +24,7 @@ typedef struct memory {
     uint64_t page;
     long life;                          /* pieces that may still be written; < 0: for ever */
     unsigned long written;              /* pieces, ever */
-    int locks;                          /* but for those of sets of rooms, which stay */
+    int locks;                          /* except those of sets of rooms, which stay */
     int sets;
 } memory_t;
 

@@ -80,7 +80,7 @@ static inline void one_file_take(one_file_t *file, const vector_block_t *vector)
     }
 }
 
-/* What somebody made of the file, and what is to become of it. */
+/* A changed version of the file, and the outcome that is expected. */
 typedef struct one_changed {
     char name[80], open[40], blocks[200], seal[40];
     uint8_t attribute[8192];
@@ -99,7 +99,7 @@ static inline void one_changed_new(one_changed_t *changed, const one_file_t *fil
     memcpy(changed->image.bytes, file->image.bytes, changed->image.size < file->image.size ? changed->image.size : file->image.size);
 }
 
-/* Every file of the vectors, and what was made of it. */
+/* Every file of the vectors, and its changed versions. */
 static inline void one_walk(void (*good)(const one_file_t *file), void (*bad)(const one_file_t *file, const one_changed_t *changed))
 {
     FILE *input = vector_file("onefile-v1.txt");

@@ -69,7 +69,7 @@ static inline int search_bytes(const uint8_t *bytes, size_t count, const char *w
         const unsigned start = (unsigned) bytes[at] << 8 | bytes[at + 1];
         uint64_t eight;
 
-        /* Most of a memory is zeros: none of these places begins a needle, but the last may. */
+        /* Most memory is zeros: no needle begins in these places, except perhaps in the last. */
         memcpy(&eight, bytes + at, sizeof(eight));
         if (0 == eight && 0 == (search->starts[0] & 1)) {
             const bool page = at + SEARCH_ZEROS <= count && 0 == memcmp(bytes + at, bytes + at + 8, SEARCH_ZEROS - 8);
@@ -90,8 +90,8 @@ static inline int search_bytes(const uint8_t *bytes, size_t count, const char *w
     return found;
 }
 
-/* Has the process touched any page here?  Of its own memory, the rest is zeros: most of what
- * malloc reserves for threads, for example.  (What is shared may have been touched by others.) */
+/* Has the process touched any page here?  In its own memory, untouched pages are zeros: most of
+ * what malloc reserves for threads, for example.  (Others may have touched shared memory.) */
 static inline bool search_worth(int pages, const char *line, unsigned long at, size_t bytes)
 {
     uint64_t entries[SEARCH_ROOM / 4096 + 1];

@@ -29,7 +29,7 @@ static void daemons_end(void)
     fixture_end();
 }
 
-/* Whether munged answers: a credential can be had. */
+/* Does munged answer, by making a credential? */
 static int answers(const char *socket)
 {
     munge_ctx_t context = munge->ctx_create();
@@ -87,7 +87,7 @@ static int daemon_start(int which)
     return 0;
 }
 
-/* NULL, or why there are none here. */
+/* NULL, or why they cannot be started here. */
 static inline const char *daemons_begin(void)
 {
     opal_crypt_why_t why;
@@ -96,7 +96,7 @@ static inline const char *daemons_begin(void)
         return "libmunge.so.2 cannot be loaded (Debian: libmunge2)";
     }
     atexit(daemons_end);
-    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));      /* munged's socket is for everybody */
+    UNIT_REQUIRE(0 == chmod(fixture_directory, 0755));      /* every user must reach munged's socket */
     return daemon_start(0) && daemon_start(1) ? NULL : "munged cannot be started (Debian: munge)";
 }
 

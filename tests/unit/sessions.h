@@ -106,7 +106,7 @@ static inline bool all_zero(const void *block, size_t bytes)
     return true;
 }
 
-/* Not memcmp: what pads a struct may be anything. */
+/* Not memcmp: a struct's padding is undefined. */
 static inline bool same_shape(const opal_crypt_shape_t *a, const opal_crypt_shape_t *b)
 {
     return a->total_bytes == b->total_bytes && a->first_bytes == b->first_bytes && a->chunk_bytes == b->chunk_bytes

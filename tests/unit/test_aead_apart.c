@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * BoringSSL and OpenSSL in one process: each computes what it should before,
- * while and after the other does, none sees the other's errors, and none of
+ * BoringSSL and OpenSSL in one process: each computes correctly before, while
+ * and after the other does, neither sees the other's errors, and none of
  * BoringSSL's functions can be found by others.
  */
 #include "tests/unit/aead_providers.h"

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * How a provider is chosen, with made-up providers around a real one: the
- * order of auto, names, FIPS, and that one whose answers are wrong, in each
- * way that the self-test looks for, is never used.
+ * How a provider is chosen, with made-up providers around a real one: the order of
+ * auto, names, FIPS; and a provider whose answers are wrong, in any way that the
+ * self-test checks for, is never used.
  */
 #include "tests/unit/aead_providers.h"
 

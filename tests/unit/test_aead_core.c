@@ -135,7 +135,7 @@ static void child_leaks(void)
 
 static char directory[] = "/tmp/aead-core.XXXXXX";
 
-/* The core file's path, or that there is none. */
+/* Find the core file's path; false if there is no core file. */
 static int find_core(char *path, size_t size)
 {
     DIR *entries = opendir(directory);

@@ -6,9 +6,9 @@
  * malloc, pthread locks and EVP_CIPHER_fetch stand before the real ones and
  * count.
  *
- * Two limits: BoringSSL is loaded so that its calls pass by these, and
- * Crypto++'s ChaCha20-Poly1305 keys itself anew for each message, with
- * allocations that a user of it cannot prevent.
+ * Two limits: BoringSSL is loaded in a way that its calls bypass these, and
+ * Crypto++'s ChaCha20-Poly1305 sets its key again for each message, with
+ * allocations that its user cannot prevent.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -73,7 +73,7 @@ int posix_memalign(void **block, size_t alignment, size_t bytes)
     return NULL == *block;
 }
 
-/* The function that ours stands before. */
+/* The function that ours wraps. */
 #define NEXT(name) \
     static __typeof__(&name) next; \
     if (NULL == next) { \

@@ -3,8 +3,8 @@
  *
  * Every provider opens what every other sealed: short texts of every length,
  * lengths around 4 KiB, 64 KiB and 1 MiB, at odd addresses, in place and not,
- * the additional data in none to four pieces.  Sealed bytes are the same from
- * all, and nothing is written beside them.
+ * the additional data in zero to four pieces.  Sealed bytes are the same from
+ * all, and nothing is written outside them.
  *
  *     test_aead_cross            these
  *     test_aead_cross long       one text of more than 2 GiB (3 GiB of memory)

@@ -107,7 +107,7 @@ static void forge(const provider_t *p, opal_aead_cipher_t cipher, size_t text_by
         keyed_free(&other);
         raw[i] ^= (uint8_t) (1u << i % 8);
     }
-    UNIT_CHECK(opens(&k, &m, pieces, plain));   /* none of this disturbed it */
+    UNIT_CHECK(opens(&k, &m, pieces, plain));   /* the key still works after all this */
     keyed_free(&k);
 }
 

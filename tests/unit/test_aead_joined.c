@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Providers that seal a text of pieces: the same bytes as of one that lies together, wherever it is cut.
+ * Providers that seal a text in pieces: the same bytes as for a contiguous text, wherever it is cut.
  */
 #include "tests/unit/aead_providers.h"
 

@@ -140,7 +140,7 @@ static void test_age(void)
     opal_crypt_local_destroy(b);
 }
 
-/* `b` vouches for its record again at `now`, and `a` needs it at `needed`. */
+/* `b` renews the credential of its record at `now`, and `a` needs it at `needed`. */
 static int renewed(opal_crypt_local_t *a, opal_crypt_local_t *b, int64_t now, int64_t needed)
 {
     opal_crypt_expect_t expect = { .needed = needed };
@@ -173,7 +173,7 @@ static void test_renewal(void)
     UNIT_CHECK(0 == renewed(a, b, now, now));
     UNIT_CHECK(0 == opal_crypt_local_renew(b, now, &fresh, &bytes, NULL) && 0 == bytes);
 
-    /* A record of long ago is one that is needed later than now. */
+    /* To simulate an old record, it is needed later than now. */
     options.munge_age = 2;
     opal_crypt_local_destroy(a);
     a = fixture_local(&options, 0);
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
         return other_program(argv[1], 0 == strcmp(argv[2], "restricted"), atoi(argv[3]));
     }
 
-    setenv("TMPDIR", "/dev/shm", 1);        /* munged wants everybody to reach its socket */
+    setenv("TMPDIR", "/dev/shm", 1);        /* munged requires that every user can reach its socket */
     fixture_begin();
     reason = daemons_begin();
     if (NULL != reason) {

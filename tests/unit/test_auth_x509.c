@@ -319,8 +319,8 @@ static void test_subjects(void)
     subject("comma", "CN=*,OU=hpc,O=Site", 1);
 }
 
-/* `name` and `other`, both of our subject, with one file of CAs: what does each say of
- * the other?  Topic NULL: nothing. */
+/* `name` and `other`, both with our subject, and one file of CAs: does each accept the other?
+ * Topic NULL: yes. */
 static void under(const char *cas, const char *name, const char *other, const char *topic, const char *part)
 {
     opal_crypt_options_t options = with(name);
@@ -344,13 +344,13 @@ static void under(const char *cas, const char *name, const char *other, const ch
     opal_crypt_local_destroy(b);
 }
 
-/* Whoever has a CA in the file can have our subject from it. */
+/* The owner of any CA in the file can issue a certificate with our subject. */
 static void test_anchors(void)
 {
     under("three", "named", "named", NULL, NULL);
     under("three", "named", "guest", "x509-other-ca", "CN=CA,O=Site here, CN=CA,O=Other there");
     under("three", "named", "twin", "x509-other-ca", "CN=CA,O=Site here, CN=CA,O=Site there");
-    under("ca", "named", "chain", NULL, NULL);      /* who signs below it is the CA's affair */
+    under("ca", "named", "chain", NULL, NULL);      /* the CA decides who signs below it */
     under("levels", "below", "chain", NULL, NULL);
     under("levels", "named", "below", "x509-other-ca", "CN=CA,O=Site here, CN=Sub CA,O=Site there");
     UNIT_CHECK(0 == ERR_peek_error());

@@ -52,7 +52,7 @@ static void test_strerror(void)
     }
 }
 
-/* However long a process was stopped. */
+/* However long a process was stopped, little of that time counts. */
 static void test_patience(void)
 {
     const struct timespec stopped = {.tv_nsec = 150000000};

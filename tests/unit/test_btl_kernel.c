@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Connections of btl/crypt over TCP, each end of which is ours in user space or the kernel's (kTLS): all lengths, both ways at
- * once, a reader that is late, a connection that is replaced, the end, and bytes that somebody changed.  Without kTLS
- * in the kernel both ends are ours, and it says so; `kernel` as the argument demands it.
+ * Connections of btl/crypt over TCP, each end of which is ours in user space or the kernel's (kTLS): all lengths, both
+ * ways at once, a reader that is late, a connection that is replaced, the end, and bytes changed on the way.  Without
+ * kTLS in the kernel both ends are ours, and the test says so; `kernel` as the argument demands it.
  */
 #include "btl_ends.h"
 
@@ -63,7 +63,7 @@ static void tcp_open(ends_t *ends)
     while (OPAL_BTL_CRYPT_AUTHENTICATED > ends->b->state) {
         drive(ends->a, kernel_a);
         if (OPAL_BTL_CRYPT_AUTHENTICATED == ends->a->state) {
-            opal_btl_crypt_link_greet(ends->a);         /* its hello may be there before the kernel has the server's keys */
+            opal_btl_crypt_link_greet(ends->a);         /* its hello may come before the kernel has the server's keys */
         }
         wait_for(ends->b);
         drive(ends->b, kernel_b);
@@ -224,7 +224,7 @@ static void *close_a(void *link)
     return opal_btl_crypt_link_close(link, 60000) ? link : NULL;
 }
 
-/* All that was sent before it arrives, although nobody has read when it is said. */
+/* Everything sent before the end arrives, even if nothing had been read by then. */
 static void ending(void)
 {
     enum { MANY = 300 };
@@ -249,7 +249,7 @@ static void ending(void)
     ends_free(&ends);
 }
 
-/* Who leaves has more for the other end than the socket holds, when that says that it wants another connection. */
+/* The end that leaves has more to send than the socket holds, when the other one asks for another connection. */
 static void leaving(void)
 {
     enum { MANY = 300 };
@@ -279,7 +279,7 @@ static void leaving(void)
     ends_free(&ends);
 }
 
-/* Rubbish in the place of a record, where the sender's socket does not seal it; and a cut. */
+/* Garbage in place of a record, where the sender's socket does not seal it; and a cut. */
 static void disturbed(void)
 {
     static const char *const reasons[] = {"a record was changed, repeated, or left out", "the connection was cut"};

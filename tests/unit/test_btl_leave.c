@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The end of a connection of btl/crypt over a pair of sockets: said, cut, or for which there is no room; and one that
- * another connection replaces.
+ * The end of a connection of btl/crypt over a pair of sockets: announced, cut, or without room to send it; and one
+ * that another connection replaces.
  */
 #include "btl_items.h"
 
@@ -71,7 +71,7 @@ static void *leave_b(void *link)
     return opal_btl_crypt_link_close(link, 60000) ? link : NULL;
 }
 
-/* Whatever the other end reads is there again at once, until it has gone. */
+/* Refill at once whatever the other end reads, until it has gone. */
 static void *pour(void *opaque)
 {
     static const uint8_t junk[65536];
@@ -171,7 +171,7 @@ static void both_go_on(ends_t *ends)
     }
 }
 
-/* After so many records each end says that it sends no more; what is queued stays for another connection. */
+/* After a number of records each end announces that it sends no more; queued items stay for another connection. */
 static void replaced(void)
 {
     enum { MOST = 5 };

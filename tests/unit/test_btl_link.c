@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A connection of btl/crypt over a pair of sockets: fragments and puts of every kind of length,
- * more than sockets and rings hold, who says hello, and bytes that somebody changed.
+ * more than sockets and rings hold, which end says hello, and bytes changed on the way.
  */
 #include "btl_items.h"
 
@@ -54,7 +54,7 @@ static void lengths(void)
     ends_free(&ends);
 }
 
-/* The other end does not read: what is posted waits, in order, and nothing is done with that is not near the socket. */
+/* The other end does not read: posted items wait, in order, and only those that have reached the socket complete. */
 static void crowd(void)
 {
     enum { MANY = 300 };
@@ -135,7 +135,7 @@ static void hellos(void)
     ends_free(&ends);
 }
 
-/* More than the header promises, in the first record and in a later one; a tag that nobody has. */
+/* More than the header promises, in the first record and in a later one; an unknown tag. */
 static void frames(void)
 {
     opal_btl_crypt_item_t item;
@@ -169,7 +169,7 @@ static void frames(void)
     ends_free(&ends);
 }
 
-/* Somebody between the two: every byte of a message changed, one left out, one twice, two changed over. */
+/* A man in the middle: every byte of a message changed; one message left out, one sent twice, two swapped. */
 static void between(void)
 {
     uint8_t wire[4096];
@@ -213,7 +213,7 @@ static void between(void)
 /* ---- a thread of the program that looks at what a put changes ---- */
 
 static struct {
-    _Atomic unsigned at;                    /* the byte of `memory` that somebody in between changes */
+    _Atomic unsigned at;                    /* the byte of `memory` that the man in the middle changes */
     _Atomic bool stop;
     _Atomic uint64_t looks, wrong;
 } peep;
@@ -244,8 +244,8 @@ static size_t take_all(const ends_t *ends, uint8_t *wire, size_t room)
     return bytes;
 }
 
-/* A record of a put is changed on its way: there is no moment at which the memory has what somebody made of it, nor
- * anything else but what was there, or what was sent. */
+/* A record of a put is changed on its way: at no moment does the memory hold the changed data, or anything but what
+ * was there before, or what was sent. */
 static void peeping(void)
 {
     enum { ROUNDS = 300, RECORDS = 5, BYTES = RECORDS * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX };

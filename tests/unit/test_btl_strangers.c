@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Whoever connects without a key: is not answered, is one of 64, and is gone after 2 seconds of time in
- * which somebody polled.  Who has said a hello that only a process of the job can have made is none of
- * them, and has time.
+ * A client without a key gets no answer, is one of at most 64, and is dropped after 2 seconds in which
+ * we polled.  A client whose hello only a process of the job can have made is not one of these, and has
+ * more time.
  */
 #include "btl_ends.h"
 
@@ -45,7 +45,7 @@ static int stranger(void)
     return pair[0];
 }
 
-/* 0: it was closed; -1: it is there, and nothing came. */
+/* 0: it was closed; -1: it is open, and nothing arrived. */
 static ssize_t answer(int fd)
 {
     char byte;
@@ -295,7 +295,7 @@ static void who_was_answered(void)
     opal_btl_crypt_link_destroy(second);
 }
 
-/* Who has no descriptor left must be able to say so; a stranger's is taken first. */
+/* A process without free descriptors must be able to report that; a stranger's is closed first. */
 static void no_descriptors(void)
 {
     opal_btl_crypt_addresses_t own = {0};

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A connection of btl/crypt with the threads that a process has: some post, under the lock; one makes
- * progress, which reads without it, and pumps and reaps with it.  What was read is answered from there, as
- * callbacks do.  Both ends at once; to the end, and with a cut.  Under ThreadSanitizer this test shows that
- * nothing races.  (No UNIT_CHECK in threads: it counts without a lock.)
+ * A connection of btl/crypt with the threads that a process has: some post, under the lock; one makes progress,
+ * which reads without the lock, and pumps and reaps with it.  It answers what it reads, as callbacks do.  Both
+ * ends at once; to the end, and with a cut.  Under ThreadSanitizer this test shows that nothing races.
+ * (No UNIT_CHECK in threads: it counts without a lock.)
  */
 #include "btl_ends.h"
 
@@ -30,7 +30,7 @@ typedef struct process {
     pthread_mutex_t lock;
     unsigned held, posting;                     /* under it: parcels; posters that have not ended */
 
-    /* By who makes progress. */
+    /* Only for the thread that makes progress. */
     unsigned cut_after, came[POSTERS], answers, wrong;
     uint8_t memory[POSTERS][PUT];
 } process_t;
@@ -131,7 +131,7 @@ static bool process_deliver(opal_btl_crypt_link_t *link, uint8_t tag, void *byte
 
 /* ---- progress ---- */
 
-/* Pump and reap.  Is all that is to be sent out of our hands?  *waits: for the socket. */
+/* Pump and reap.  Has everything been sent?  *waits: for the socket. */
 static bool send_on(process_t *process, bool *waits)
 {
     opal_btl_crypt_item_t *item;

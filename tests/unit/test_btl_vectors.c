@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * tests/vectors/transport-v1.txt, which another implementation wrote: addresses in records of processes, headers of frames
- * and what is none, and all that the two ends of a connection send, from their hellos to close_notify.
+ * tests/vectors/transport-v1.txt, which another implementation wrote: addresses in records of processes, valid and
+ * invalid headers of frames, and everything that the two ends of a connection send, from their hellos to close_notify.
  */
 #include "tls_ends.h"
 #include "vectors.h"

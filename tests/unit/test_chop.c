@@ -47,7 +47,7 @@ static void message_seal(opal_crypt_session_t *session, message_t *m, uint64_t t
     opal_crypt_chop_end(chop);
 }
 
-/* The first part as it is, to try segments on. */
+/* Open the unchanged first part, to try segments on. */
 static opal_crypt_chop_t *message_begin(opal_crypt_session_t *session, const message_t *m,
                                         uint8_t *plain)
 {
@@ -84,7 +84,7 @@ static void round_trip(opal_aead_cipher_t cipher, uint64_t total, uint32_t first
     ends_free(&ends);
 }
 
-/* All in the first part, and an empty segment that cannot be taken away or put to another. */
+/* Everything in the first part, and an empty segment that cannot be removed or moved to another message. */
 static void whole(uint64_t total)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 3);
@@ -243,7 +243,7 @@ static void between_messages(void)
     ends_free(&ends);
 }
 
-/* What only a holder of the keys can make, and is refused all the same. */
+/* What only a holder of the keys can make, but is still refused. */
 static void ill_shaped(uint64_t total, uint32_t chunk, uint32_t count, uint32_t first_bytes)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 4);

@@ -3,7 +3,7 @@
  *
  * What a crash leaves behind: a child with keys in use dies by SIGSEGV, and
  * its core file is searched for them.  A mark on the heap must be found, or
- * the search is worth nothing.
+ * the search would prove nothing.
  */
 #include "tests/unit/crypt_fixture.h"
 
@@ -71,7 +71,7 @@ static void use_keys(void)
     raise(SIGSEGV);
 }
 
-/* The core file of a child that uses keys and crashes; NULL where none comes. */
+/* The core file of a child that uses keys and crashes; NULL if there is no core file. */
 static void *crash(size_t *bytes)
 {
     struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Variables of the environment: what they are afterwards, and that whoever reads it meanwhile, in another
- * thread, finds what was there.
+ * Variables of the environment: their values afterwards, and that another thread which reads the environment
+ * meanwhile finds the old ones.
  */
 #include "tests/unit/unit.h"
 

@@ -200,7 +200,7 @@ static void forked_child(void)
     ends_free(&ends);
 }
 
-/* The record itself: it does notice. */
+/* The record of used pairs itself: it does detect a repeat. */
 static void record_notices(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, SHIFT, 17);
@@ -233,7 +233,7 @@ static void shift_bounds(void)
                    secrets, &opal_aead_openssl_module, OPAL_AEAD_AES_128_GCM, 21, &session));
 }
 
-/* A second thread is announced while epochs are held, and takes its leave again. */
+/* A second thread is announced while epochs are held, and ends again. */
 static void several_threads_later(void)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, SHIFT, 18);

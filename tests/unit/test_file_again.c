@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Blocks that begin anew: behind a cut, where the room of an earlier life is, and
- * after a first write that was cut short.  Nothing of before comes back as
- * success, a writer goes on, and what is forged stays an error for everybody.  And
- * what becomes of a call whose lock cannot be given back.
+ * Blocks that begin anew: behind a cut, where the room of the earlier block is, and
+ * after a first write that was cut short.  No old data is ever returned as valid, a
+ * writer can go on, and forged data stays an error for every process.  And a call
+ * whose lock cannot be given back.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -43,7 +43,7 @@ static int read_block(memory_t *memory, uint64_t block)
     return rc;
 }
 
-/* Where the entry of a block lies in memory: segment 0 is the first thing made. */
+/* The entry of a block in memory: segment 0 is the first thing made. */
 static uint8_t *entry_of(memory_t *memory, uint64_t block)
 {
     return memory->parts[OPAL_CRYPTFILE_SIDECAR].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, OPAL_CRYPTFILE_SIDECAR_FREE) +
@@ -162,7 +162,7 @@ static void test_torn(int half)
     memory_free(&memory);
 }
 
-/* A whole entry whose data does not fit is no torn block, whoever asks. */
+/* A complete entry whose data does not match is not a torn block, for readers or writers. */
 static void test_forged(int overwritten, int what)
 {
     memory_t memory, before;
@@ -174,12 +174,12 @@ static void test_forged(int overwritten, int what)
         UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, two, 3 * B, &outcome));
     }
     memory.parts[OPAL_CRYPTFILE_DATA].bytes[B + 7] ^= 4;
-    if (overwritten) {                  /* and so is its room: its slot fits nothing */
+    if (overwritten) {                  /* and so is its room: its slot matches nothing */
         memset(entry_of(&memory, 1) + OPAL_CRYPTFILE_SLOT_BYTES + 20, 7, 5);
         memset(entry_of(&memory, 0) + opal_cryptfile_sidecar_entries_bytes(0), 5, opal_cryptfile_sidecar_sets_bytes(0, B));
     }
     if (what > 0) {
-        memset(entry_of(&memory, 1), 0xff, 4);  /* flags that nobody writes */
+        memset(entry_of(&memory, 1), 0xff, 4);  /* flags that are never written */
     }
     memory_init(&before);
     memory_copy(&before, &memory);

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What is taken for granted of a file before anything of it was opened: how long
- * its blocks are, where it ends, which blocks a cut goes through; and what is left
- * of what it had.
+ * What is assumed about a file before anything in it was opened: how long its
+ * blocks are, where it ends, which blocks a cut goes through; and what is left
+ * of its old data.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -28,7 +28,7 @@ static uint8_t *slot_of(memory_t *memory, unsigned block)
     return memory->parts[OPAL_CRYPTFILE_SIDECAR].bytes + MEMORY_GAP_FROM + block * OPAL_CRYPTFILE_ENTRY_BYTES;
 }
 
-/* Whatever the length in an entry says, the old text is not forgotten. */
+/* Whatever length a forged entry gives, the old text is not lost. */
 static void test_forged_length(void)
 {
     memory_t memory, good;
@@ -100,7 +100,7 @@ static void test_torn(void)
 /* ---- an atomic read, and somebody who had the lock before ---- */
 
 static struct {
-    opal_cryptfile_t *file;             /* NULL: nobody any more */
+    opal_cryptfile_t *file;             /* NULL: the holder is done */
     const uint8_t *text;
     uint64_t size;                      /* what the file then has */
 } before;

@@ -16,7 +16,7 @@ static const region_spec_t contiguous[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, 
 static const region_spec_t strided[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 100, false, 2, {{0, 30, 0}, {50, 10, 0}}}};
 static const region_spec_t *spec;
 
-/* The packed stream as one request list, whatever the region looks like. */
+/* The packed stream as one request list, for any layout of the region. */
 static int transfer(opal_cryptfile_t *file, int writing, uint64_t plain, uint8_t *bytes, size_t count)
 {
     static opal_cryptfile_request_t requests[SIZE];
@@ -47,7 +47,7 @@ typedef struct range {
 
 typedef struct step {
     range_t range;                      /* of the packed stream */
-    uint64_t cut;                       /* > 0: instead, cut the file to so many bytes */
+    uint64_t cut;                       /* > 0: instead, cut the file to this length */
 } step_t;
 
 /* A process with `life` pieces to write takes the step; returns what it got. */

@@ -29,8 +29,8 @@ static const layout_t layouts[] = {
                                         {0, OPAL_AEAD_AES_128_GCM, 0, 600, 900, false, 1, {{0, 300, 0}}}}},
 };
 
-/* What the file should be.  A block that was never written to the end may be torn, and is zeros
- * to whoever writes on. */
+/* What the file should be.  A block that was never written to the end may be torn, and reads as
+ * zeros for a writer. */
 typedef struct model {
     const layout_t *of;
     uint8_t bytes[SIZE];
@@ -52,7 +52,7 @@ static opal_cryptfile_t *opened(memory_t *memory, const layout_t *of)
     return open_file(&memory->super, of->regions, of->count, uuid, NULL);
 }
 
-/* Whose byte is it?  *block: of the region; *bytes: the same holds for so many. */
+/* Which region has this byte?  *block: of the region; *bytes: how many bytes the answer holds for. */
 static unsigned owner(const opal_cryptfile_t *file, const layout_t *of, size_t at, uint64_t *block, size_t *bytes)
 {
     uint64_t plain, together = 0;
@@ -247,7 +247,7 @@ static void test_append(const layout_t *of, size_t old, size_t count)
 
 /* ---- emptied by others ---- */
 
-/* Somebody empties the data: with another program, or storage does when power fails.  A size, with any value, ends it. */
+/* The data is emptied: by another program, or by storage when power fails.  Setting any size repairs that. */
 static unsigned emptied(memory_t *memory, model_t *model, size_t size)
 {
     unsigned wrong = 0 != memory->super.resize(&memory->super, OPAL_CRYPTFILE_DATA, 0);

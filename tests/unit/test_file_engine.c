@@ -291,7 +291,7 @@ static void test_access(void)
     memory_free(&memory);
 }
 
-/* Aggregators hand in what several processes want, and they may want the same. */
+/* Aggregators pass the requests of several processes, which may overlap. */
 static void test_overlap(void)
 {
     static const region_spec_t one[1] = {{1, OPAL_AEAD_AES_128_GCM, 512, 0, 1, false, 1, {{0, 1, 0}}}};

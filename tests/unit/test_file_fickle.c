@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Storage that answers the same question differently each time: what was looked at
- * once is not what is used then, unless it was kept.
+ * Storage that answers the same read differently each time: what is used later need
+ * not be what was checked before, unless that was kept.
  */
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "opal/mca/common/cryptfile/file/store.h"
@@ -15,7 +15,7 @@ static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file fickle uui";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t one[SIZE], two[SIZE];
 
-/* These bytes of the sidecar are others at the reads that say so: bit n is read n. */
+/* These bytes of the sidecar differ in the reads that are given: bit n is read n. */
 static struct {
     uint64_t at;
     const uint8_t *bytes;
@@ -103,7 +103,7 @@ static void seal(memory_t *memory, uint8_t number, uint8_t hash[OPAL_CRYPT_HASH_
     opal_cryptfile_destroy(file);
 }
 
-/* The root that a user keeps is of what was sealed, and what is read is of the root that the user kept. */
+/* The root that a user keeps is that of the sealed data, and what is read belongs to the root that the user kept. */
 static void test_root(void)
 {
     const uint64_t at = opal_cryptfile_sidecar_directory_at(0);

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A node loses power.  The storage keeps what it is told in a cache: of all that was
- * written since a barrier of that part, any pieces are there afterwards, and others
- * are not.  A life is some writes, cuts and syncs; it ends by power or by a kill,
- * and the next one goes on with what it finds.
+ * A node loses power.  The storage keeps writes in a cache: of the pieces written since
+ * the last barrier of that part, any may be there afterwards, and others are lost.  A
+ * life is some writes, cuts and syncs; it ends by power or by a kill, and the next one
+ * goes on with what it finds.
  *
- * A file with a sidecar, and one that is one file, where the blocks lie at the border of two groups.
+ * A file with a sidecar, and one that is one file, where the blocks are at the border of two groups.
  *
  * With the engine's barriers nothing is lost that was synced: each block reads as it
  * was at the last sync, or as a later step made it.  Without them, or with those of
@@ -106,7 +106,7 @@ static int power_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t
     return take_op(storage, &op);
 }
 
-/* Of a part's pieces, so many of a hundred reach the storage; the others are forgotten. */
+/* `percent` of a part's pieces reach the storage; the others are lost. */
 static void settle_cache(power_t *power, opal_cryptfile_part_t part, unsigned percent, uint64_t *random)
 {
     size_t kept = 0;
@@ -204,7 +204,7 @@ static void lengthen(power_t *power)
     opal_cryptfile_destroy(file);
 }
 
-/* After a loss of power or a sync, what is there is what counts. */
+/* After a loss of power or a sync, only the data that is there counts. */
 static void only_now(power_t *power)
 {
     opal_cryptfile_t *file = opened(power);

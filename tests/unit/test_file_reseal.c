@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Seals after seals: regions of two seals do not make one, and whoever opens a
- * sealed file for writing and seals it again makes nothing good that somebody else
- * put there.  Each attack has a control, in which what prevents it is left out.
+ * Seals after seals: regions of two seals do not make one, and opening a sealed
+ * file for writing and sealing it again does not make an attacker's data valid.
+ * Each attack has a control, in which what prevents it is left out.
  */
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "opal/mca/common/cryptfile/file/store.h"
@@ -309,7 +309,7 @@ static void test_reseal(const memory_t *sealed, const memory_t *old)
     static const struct {
         const char *what;
         plan_t plan;
-        job_t job, control;             /* what the same comes to where nobody watches */
+        job_t job, control;             /* the same without the check */
     } cases[] = {
         {"nothing wrong, nothing written", {NULL}, JOB_SEALS, JOB_SEALS},
         {"nothing wrong, two processes write", {.work = nothing_much}, JOB_SEALS, JOB_SEALS},

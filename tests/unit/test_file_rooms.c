@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Rooms, where overwrites go first: how many there are does not depend on the file's size nor on
- * the number of overwrites; no two processes have the same; what a killed process left in one
- * is finished by who gets it; and nothing in a room makes a block pass that is not the
- * version that follows the entry's.
+ * Rooms, where overwrites go first: their number depends neither on the file's size nor on the
+ * number of overwrites; no two processes have the same; what a killed process left in one is
+ * finished by the next owner; and a room can make a block valid only as the version that follows
+ * the entry's.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -15,7 +15,7 @@ static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file rooms uuid";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t one[SIZE], two[SIZE], three[SIZE], out[SIZE];
 
-/* ---- processes that share the storage: who acts now has its locks ---- */
+/* ---- processes that share the storage: the active one holds its locks ---- */
 
 static int who;
 
@@ -46,7 +46,7 @@ static int lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, 
 {
     (void) storage;
     (void) exclusive;
-    UNIT_REQUIRE(table_lock(at, bytes));        /* nobody else acts who could give it back */
+    UNIT_REQUIRE(table_lock(at, bytes));        /* no other process is active that could give it back */
     return OPAL_CRYPT_OK;
 }
 
@@ -58,7 +58,7 @@ static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t byt
     return OPAL_CRYPT_OK;
 }
 
-/* Who is stopped gives nothing back. */
+/* A stopped process gives nothing back. */
 static int unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     for (int i = 0; i < LOCKS && 0 != memory_of(storage)->life; ++i) {
@@ -207,7 +207,7 @@ static void test_many(void)
 
 /* ---- several processes ---- */
 
-/* Process `process` overwrites two blocks from `block` on, and is stopped after so many pieces; *done: it was not. */
+/* Process `process` overwrites two blocks from `block` on, and is stopped after `pieces`; *done: it was not. */
 static opal_cryptfile_t *stopped(memory_t *memory, int process, uint64_t block, const uint8_t *text, long pieces, bool *done)
 {
     who = process;
@@ -266,7 +266,7 @@ static void test_two(void)
     memory_free(&memory);
 }
 
-/* What somebody else holds, or the process itself, is not waited for: it takes another set. */
+/* It does not wait for a set that another process, or it itself, holds: it takes another one. */
 static void test_in_use(void)
 {
     memory_t memory;
@@ -300,7 +300,7 @@ static void test_in_use(void)
     memory_free(&memory);
 }
 
-static uint32_t taken;                  /* sets below it are somebody's */
+static uint32_t taken;                  /* sets below it are taken */
 
 static int try_lock_crowded(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
@@ -333,7 +333,7 @@ static void test_crowded(void)
     memory_free(&memory);
 }
 
-/* ---- whoever has the storage ---- */
+/* ---- an attacker who has the storage ---- */
 
 static uint8_t *entry_of(memory_t *memory, uint64_t block)
 {
@@ -408,7 +408,7 @@ static void test_forged(void)
         }
     }
     UNIT_CHECK(0 == wrong);
-    for (unsigned at = 0; at < OPAL_CRYPTFILE_ROOM_HEAD_BYTES + 4; ++at) {      /* a room with any byte changed is none */
+    for (unsigned at = 0; at < OPAL_CRYPTFILE_ROOM_HEAD_BYTES + 4; ++at) {      /* any byte changed: refused */
         memory_copy(&memory, &third);
         memory.parts[0].bytes[5 * B] ^= 1;
         wrong += 0 == at && !reads_as(&memory, 5, three);
@@ -416,7 +416,7 @@ static void test_forged(void)
         wrong += OPAL_CRYPT_ERR_AUTH != read_block(&memory, 5);
     }
     UNIT_CHECK(0 == wrong);
-    for (unsigned i = 0; i < 3; ++i) {          /* numbers of rooms that nobody made, and cannot make */
+    for (unsigned i = 0; i < 3; ++i) {          /* numbers of rooms that were never made, and cannot be */
         static const uint32_t numbers[] = {IN_SET + 1, 1u << 23, (1u << 24) - 1};
         memory_copy(&memory, &last);
         mark(&memory, 8, numbers[i]);

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Several processes write to one file of a random map, whose groups have few rooms; some lack keys, and some
- * die.  Each runs as a thread, but only one at a time: who is next after a call of the storage is drawn, so
- * that a seed says all.  Whoever lives can go on, and every block reads as the last that was written, or as
- * what was written at the same time; what a dead process was writing counts as written at any time, or never.
+ * die.  Each runs as a thread, but only one at a time: the next one after a call of the storage is drawn, so
+ * that a seed determines everything.  Surviving processes can go on, and every block reads as last written, or
+ * as written at the same time; what a dead process was writing counts as written at any time, or never.
  * The same with new sizes of the file, byte by byte.
  *
  *     test_file_rounds [FIRST [SEEDS]]
@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 enum { REGIONS = 3, PROCESSES = 3, CALLS = 6, HALF = 6, BLOCKS = 2 * HALF, B_MOST = 4096, LOCKS = 256, OPS = PROCESSES * CALLS + 8 };
-enum { CALLS_MOST = 400000 };           /* of the storage, in one life: somebody waits for ever */
+enum { CALLS_MOST = 400000 };           /* of the storage, in one life; more: a process waits for ever */
 
 /* ---- a draw ---- */
 
@@ -31,7 +31,7 @@ static uint64_t draw(uint64_t below)
 static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
 static bool runs[PROCESSES];
-static int turn = -1;                   /* -1: nobody's, or only the test's own */
+static int turn = -1;                   /* -1: no process, or only the test itself */
 static uint64_t now;                    /* calls of the storage */
 
 /* Under turn_lock. */

@@ -115,7 +115,7 @@ static uint64_t entries_at(memory_t *memory, uint64_t block)
     return opal_cryptfile_sidecar_entry_at(directory.entries[index.segment], index.within);
 }
 
-/* An attacker's change, which nobody notices who does not demand the seal. */
+/* An attacker's change, which only a reader that demands the seal notices. */
 static void expect(memory_t *memory, const char *what, bool unnoticed, result_t result)
 {
     result_t without = reader(memory, false, NULL), with = reader(memory, true, NULL);

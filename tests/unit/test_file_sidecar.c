@@ -169,7 +169,7 @@ static void test_slots(void)
     for (unsigned bit = 2; bit < 32; ++bit) {
         bytes[bit / 8] ^= (uint8_t) (1u << bit % 8);
         UNIT_CHECK((bit < 8 ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_OK) == opal_cryptfile_slot_parse(bytes, 512, &read));
-        UNIT_CHECK(!read.pending && (bit < 8 ? 0 : 1u << (bit - 8)) == read.room);     /* a mark without a room is none */
+        UNIT_CHECK(!read.pending && (bit < 8 ? 0 : 1u << (bit - 8)) == read.room);     /* a mark, but no room */
         bytes[bit / 8] ^= (uint8_t) (1u << bit % 8);
     }
     bytes[0] = 2;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Keys of a map's regions: what is asked of the keystore, and which maps are
- * refused, with keys that come new and with keys that are there already.
+ * Keys of a map's regions: which requests go to the keystore, and which maps are
+ * refused, with keys that are new and with keys that are there already.
  */
 #include "keystore_cases.h"
 
@@ -165,7 +165,7 @@ static void case_versions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
     opal_cryptfile_keys_free(some, map->region_count);
 }
 
-/* What the newest version allows says nothing of the older ones, and nobody is refused in silence. */
+/* What the newest version allows says nothing about older ones, and every refusal is reported. */
 static void case_refusals(opal_cryptfile_map_t *map)
 {
     opal_cryptfile_keystore_record_t record = {.label = "other", .owner_count = 1, .owners = {geteuid() + 1}};
@@ -222,8 +222,8 @@ static void case_copies(const opal_cryptfile_map_t *map)
     free(bytes);
 }
 
-/* A critical extension that nobody knows refuses the file, though an older map without it verifies, too; one
- * that is not critical does not, and goes along into the next map. */
+/* A file with an unknown critical extension is refused, although an older map without it verifies, too; one
+ * that is not critical is kept in the next map. */
 static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
     UNIT_GROUP("extensions: unknown and critical refuses, others are kept");
@@ -250,7 +250,7 @@ static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
                             : OPAL_CRYPTFILE_COPY_SIDECAR_1 == best);
         const opal_cryptfile_map_t *read = states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map;
         UNIT_CHECK(sizeof(extension) == read->extension_bytes && 0 == memcmp(extension, read->extensions, sizeof(extension)));
-        states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extensions[8] ^= 1;  /* nobody else can change, add or remove one */
+        states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extensions[8] ^= 1;  /* only key holders change, add or remove one */
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0) && 0 == strcmp("file-map-forged", why_not.topic));
         states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extension_bytes = 0;
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0));

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The first calls of a process, by several threads at once: none takes itself for a fork'd child,
- * and everybody gets memory, a context and a hash.  Under ThreadSanitizer this test shows that
+ * and each gets memory, a context and a hash.  Under ThreadSanitizer this test shows that
  * nothing races where things are made once.
  */
 #include "tests/unit/unit.h"

@@ -6,8 +6,8 @@
  * group's.  All of its memory is searched.  What it seals or opens is refused, and
  * libcrypto is still good for its own purposes.
  *
- * All of it once more as on a kernel that knows no MADV_WIPEONFORK, and while other
- * threads are in the middle of messages and key agreements.
+ * All of it once more as on a kernel without MADV_WIPEONFORK, and while other threads
+ * are in the middle of messages and key agreements.
  */
 #include "tests/unit/crypt_fixture.h"
 #include "tests/unit/memory_search.h"

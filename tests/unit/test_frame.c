@@ -274,7 +274,7 @@ static void statistics(void)
     UNIT_CHECK(3 == after.opened_calls - before.opened_calls && 300 == after.opened_bytes - before.opened_bytes);
     UNIT_CHECK(1 == after.failed_opens - before.failed_opens);
 
-    /* the thousandth failure is told */
+    /* the thousandth failure is reported */
     while (!opal_crypt_too_many_failures()) {
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == open_at(ends.b, &here, frame, 124, back));
     }

@@ -14,7 +14,7 @@
 
 static unsigned good, bad;
 
-/* Good ones deliver something, or let somebody in; bad ones do neither. */
+/* Good ones deliver something, or authenticate a client; bad ones do neither. */
 static void replay(const char *directory, const char *name)
 {
     const unsigned long before = fuzz_delivered + fuzz_kept;

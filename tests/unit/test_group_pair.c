@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Pieces of collectives that one member opens: as the piece that it is and as no
- * other, and no third member, who has the group key, can read one or make one.
+ * other, and no third member, which has the group key, can read or make one.
  */
 #include "unit.h"
 
@@ -213,14 +213,14 @@ static void third_member(void)
     opal_crypt_piece_t piece = piece_of(1, 0, 1, 40), for_all = piece_of(1, 0, OPAL_CRYPT_TO_ALL, 40);
     uint8_t plain[40], sealed[64], forged[64], back[40];
 
-    /* what is for all it reads and makes: so it tries rightly */
+    /* pieces for all it can read and make: so its attempts are right */
     fill(plain, sizeof(plain), 1);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_piece_seal(a, &for_all, plain, sealed));
     UNIT_CHECK(insider_opens(&for_all, sealed, AAD_SHORT));
     insider_seals(&for_all, 1000, plain, AAD_SHORT, forged);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_piece_open(b, &for_all, forged, back));
 
-    /* what is for one it does not */
+    /* pieces for one it cannot */
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_piece_seal_to(a, ends.a, &piece, plain, sealed));
     UNIT_CHECK(!insider_opens(&piece, sealed, AAD_SHORT) && !insider_opens(&piece, sealed, AAD_LONG));
     piece.destination = 2;

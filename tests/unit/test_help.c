@@ -68,8 +68,8 @@ static void mark(const char *topic)
     UNIT_CHECK(!"a topic without an entry");
 }
 
-/* Topics are string constants of two words or more joined by '-'; so are few
- * other strings, and those stand here. */
+/* Topics are string constants of two or more words joined by '-'; so are a few
+ * other strings, which are listed here. */
 static int is_other(const char *text)
 {
     static const char *const others[] = { "x509-" };

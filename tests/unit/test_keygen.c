@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Making a pre-shared key: how it lies, and what it never overwrites.
+ * Making a pre-shared key: the file's form and mode, and what it never overwrites.
  */
 #include "tests/unit/crypt_fixture.h"
 

@@ -58,7 +58,7 @@ static void case_flips(opal_cryptfile_keystore_t *keystore, const char *director
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "lab", 0, &record, &why) && 1 == record.version);
 }
 
-/* Whoever serves the storage puts a key of his own there, or the user protects old ones.  Ends
+/* An attacker who serves the storage puts his own key there, or the user protects old ones.  Ends
  * with the keystore closed. */
 static void case_plain(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_options_t *options,
                        const char *key_file)
@@ -81,7 +81,7 @@ static void case_plain(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keyst
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "clear", &before, out, &grant, &why));
     UNIT_CHECK(0 == strcmp(why.topic, "keystore-plain"));
-    /* Of somebody who was killed while he wrote it. */
+    /* Left by a process that was killed while writing it. */
     UNIT_CHECK(0 == shell("cp %s/clear.1 %s/clear.1.4711.new", options->directory, options->directory));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_protect(keystore, "clear", &count, &why) && 2 == count);
     UNIT_CHECK(0 == shell("! grep -q '^key plain' %s/clear.*", options->directory));
@@ -343,7 +343,7 @@ static void case_revoke(opal_cryptfile_keystore_t *keystore, const char *directo
     }
 }
 
-/* Whoever can change the file of a recovery key, or what its name leads to, could read the files. */
+/* A user who can change the file of a recovery key, or what its name leads to, could read the files. */
 static void case_recovery_file(opal_cryptfile_keystore_t *keystore, const char *directory)
 {
     static const struct {

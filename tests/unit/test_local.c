@@ -190,8 +190,8 @@ static void test_weak_key(void)
     opal_crypt_local_destroy(b);
 }
 
-/* Without an authenticator both records are still a part of every key: who is shown another
- * one than was sent has other keys, and opens nothing. */
+/* Without an authenticator both records are still a part of every key: a process that is shown
+ * another record than was sent has other keys, and opens nothing. */
 static void test_none_changed(void)
 {
     opal_crypt_options_t none = fixture_options(OPAL_CRYPT_AUTH_NONE);
@@ -254,7 +254,7 @@ static void test_options(opal_crypt_options_t psk)
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_local_create(&psk, &identity, &local, NULL));
 }
 
-/* A process is what it began as; a system without the FIPS provider says so. */
+/* A process keeps the mode that it began with; a system without the FIPS provider reports that. */
 static void test_fips(bool begun)
 {
     opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_NONE);

@@ -2,16 +2,16 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Which node is this: one answer for all processes of a user, however they
- * race, and none when somebody else had his hands in it.
+ * race, and no answer after another user has interfered.
  *
- * As root it works with user ids that nobody has, on objects of their own;
- * else only with the object that this user's jobs share.
+ * As root it works with unused user ids, on objects of their own; else only
+ * with the object that this user's jobs share.
  */
 #include "tests/unit/crypt_fixture.h"
 
 #define PROCESSES   12
 
-static unsigned user;                   /* nobody has this id; another one in each run of this test */
+static unsigned user;                   /* an unused id; another one in each run of this test */
 
 typedef struct answer {
     int rc;

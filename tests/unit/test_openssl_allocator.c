@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A program that gave libcrypto an allocator of its own keeps it, and what it had from there goes back to
- * there.  Round keys then lie where a core file would show them, so there are none.  As well if it
- * does so after us: libcrypto lets it.
+ * A program that gave libcrypto its own allocator keeps it, and memory from there is returned to it.
+ * Round keys are then where a core file would show them, so there are no core files.  The same if the
+ * program does so after us, which libcrypto allows.
  */
 #include "tests/unit/unit.h"
 

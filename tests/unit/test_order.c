@@ -49,7 +49,7 @@ static void single_cases(void)
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[0], 5, 7));
     UNIT_CHECK(OPAL_CRYPT_ERR_REPLAY == accept_at(&ends, s[6], 7, 7));       /* under another tag */
 
-    /* refused ones left no trace: what they carried may still come rightly */
+    /* refused ones left no trace: their counters may still be accepted correctly */
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[7], 5, 11));
 
     uint64_t highest, accepted;
@@ -130,7 +130,7 @@ static void any_tag(void)
     UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_any(&ends, s[3], 7, 7));      /* s[2] should have got it */
     UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_at(&ends, s[4], 8, 7));       /* also this one */
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[1], 7, 7));              /* posted before */
-    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[5], -9, 4));             /* any tag is none of these */
+    UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[5], -9, 4));             /* any tag does not include these */
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[11], 9, 21));
     UNIT_CHECK(OPAL_CRYPT_OK == accept_at(&ends, s[10], 5, 30));            /* not in order with s[11] */
     UNIT_CHECK(OPAL_CRYPT_ERR_ORDER == accept_any(&ends, s[7], 3, 22));     /* s[11] got an earlier one */
@@ -157,8 +157,8 @@ typedef struct {
     uint64_t counter;
 } seen_t;
 
-/* Whoever was posted first must not have the later of two messages that it
- * could have had both. */
+/* The receive that was posted first must not get the later of two messages that
+ * both match it. */
 static int oracle(const seen_t *seen, uint64_t next_serial, uint64_t serial, bool any, int tag, uint64_t counter)
 {
     int rc = OPAL_CRYPT_OK;
@@ -301,9 +301,9 @@ static void million(int32_t tags, uint64_t window, bool listener, bool any, size
     ends_free(&ends);
 }
 
-/* As many messages, each on the next tag below the last, as those of non-blocking collectives.
+/* `count` messages, each on the next tag below the last, like those of non-blocking collectives.
  * listener: a receive that was posted before all of them stays outstanding.  missing: the first
- * message is received last.  `stray`: out of so many tags one is not used. */
+ * message is received last.  `stray`: one in this many tags is not used. */
 static void fresh_tags(uint64_t count, bool listener, bool missing, uint64_t stray, size_t most_bytes)
 {
     ends_t ends = ends_make(OPAL_AEAD_AES_128_GCM, 20, 6);

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Names of MCA parameters: ours, misspelt ones, and those that are nobody's business of ours.
+ * Names of MCA parameters: ours, misspelt ones, and those that do not concern us.
  *
  *     test_parameter names           prints ours, and what their values are
- *     test_parameter judge < NAMES   prints those that are not taken for somebody else's
+ *     test_parameter judge < NAMES   prints those that are not taken for foreign
  */
 #include "unit.h"
 
@@ -44,7 +44,7 @@ static int seen;
 static void visit(const char *name, const char *value, opal_crypt_parameter_t kind, const char *nearest, void *argument)
 {
     if (OPAL_CRYPT_PARAMETER_KNOWN == kind && 0 != strcmp("fs_crypt_key_label", name)) {
-        return;                         /* of whoever runs this */
+        return;                         /* from the caller's environment */
     }
     UNIT_CHECK(&seen == argument && 0 == strcmp(value, OPAL_CRYPT_PARAMETER_NEAR == kind ? "" : "site"));
     UNIT_CHECK((OPAL_CRYPT_PARAMETER_UNKNOWN == kind && 0 == strcmp("fs_crypt_key_labl", name)

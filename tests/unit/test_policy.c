@@ -14,7 +14,7 @@
 
 enum { DECISIONS = OPAL_CRYPTPROC_TRANSPORTS * OPAL_CRYPTPROC_HOSTS * OPAL_CRYPTPROC_FACTS };
 
-/* What only matters where sockets may be used: over them nothing but btl/crypt, or pml/crypt for whoever asked for it. */
+/* If sockets may be used: over them only btl/crypt, or pml/crypt if it was asked for. */
 static void check_one(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host, unsigned facts)
 {
     const opal_cryptproc_policy_row_t *row = opal_cryptproc_policy(asked, host, facts);
@@ -84,7 +84,7 @@ static void check_lists(void)
     }
 }
 
-/* Each row's words stand in the manual, in the table's order. */
+/* Each row's words are in the manual, in the table's order. */
 static void check_manual(void)
 {
     const char *source = getenv("srcdir");

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Files that hold secrets: how the psk must lie, each fault with its topic.
+ * Files that hold secrets: requirements for the psk's file, each fault with its topic.
  */
 #include "tests/unit/crypt_fixture.h"
 
@@ -115,7 +115,7 @@ static void test_kinds(void)
     }
 }
 
-/* Whoever may rename the file can put another of ours in its place, one of an earlier day. */
+/* A user who may rename the file can put another of ours in its place, such as an older one. */
 static void test_directories(void)
 {
     static const mode_t open_to[] = {0777, 0770, 0720, 0702}, closed[] = {0700, 0755, 01777, 01770};
@@ -218,7 +218,7 @@ static void test_memory(void)
 
     UNIT_GROUP("no memory that is left out of core files: refused, although there is other memory");
     without_dontdump = 1;
-    /* What was mapped before must not be enough. */
+    /* Memory that was mapped before must not suffice. */
     for (size_t bytes = 64; bytes <= 128; bytes *= 2) {
         while (NULL != (block = opal_crypt_secmem_alloc(bytes))) {
             memcpy(block, &taken_blocks, sizeof(taken_blocks));

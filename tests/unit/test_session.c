@@ -242,7 +242,7 @@ static void why_there_is_none(void)
     opal_crypt_local_destroy(b);
 }
 
-/* Finalize, and all over again: what a re-initialization does. */
+/* Finalize, and begin again: what a re-initialization does. */
 static void start_again(void)
 {
     const uint64_t before = opal_crypt_recorded();
@@ -339,7 +339,7 @@ static void seal_twice(void)
 
 /* How this program ends, told to do something else: in a process of its own (not a
  * fork'd child: such a one refuses to seal). */
-/* `late` leaves what was libcrypto's, which is nobody's to free after its end. */
+/* `late` leaves memory of libcrypto, which nothing may free after its end. */
 static int run_as(const char *program, const char *what)
 {
     int status = 0;

@@ -65,7 +65,7 @@ static double contacts(opal_crypt_local_t *a, opal_crypt_local_t **others, int p
     return took / peers;
 }
 
-/* One key pair for a few records is enough: who checks does not remember. */
+/* A few records with one key pair are enough: checking remembers nothing. */
 static void measure(const char *name, opal_crypt_options_t options, int peers)
 {
     enum { RECORDS = 16 };

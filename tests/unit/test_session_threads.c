@@ -22,7 +22,7 @@ static opal_crypt_session_t *published;
 static pthread_barrier_t start;
 static unsigned long wrong[THREADS];
 
-/* First contact: everybody makes the session, one is published, the rest destroyed.
+/* First contact: every thread makes the session, one is published, the rest destroyed.
  * (No UNIT_CHECK in threads: it counts without a lock.) */
 static opal_crypt_session_t *contact(void)
 {
@@ -140,7 +140,7 @@ int main(void)
     UNIT_CHECK(stats.sealed_calls == opal_crypt_recorded());
     UNIT_CHECK(0 == stats.failed_opens);
 
-    for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {          /* nobody holds anything */
+    for (int i = 0; i < OPAL_CRYPT_EPOCH_SEATS; ++i) {          /* no seat is held */
         UNIT_CHECK(0 == (published->out.seats[i].word & 0x7fff) && 0 == (ends.b->in.seats[i].word & 0x7fff));
     }
     opal_crypt_session_destroy(published);

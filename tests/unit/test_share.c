@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loops that threads share: each turn is taken once, also with helpers that come late, or are not there; and records
- * that are sealed and opened so are byte for byte those that one thread makes.
+ * Loops that threads share: each turn is taken once, even if helpers are late or missing; and records that are sealed
+ * and opened in this way are byte for byte those of one thread.
  */
 #include "aead_providers.h"
 #include "tls_ends.h"
@@ -239,7 +239,7 @@ static void changed(const opal_aead_module_t *aead)
             } else if (1 == how) {
                 memmove(wire[0] + at * WHOLE, wire[0] + (at + 1) % 8 * WHOLE, WHOLE);
             } else {
-                /* as long as a whole record, and an alert inside: who has the key can make it */
+                /* as long as a whole record, with an alert inside: a holder of the key can make it */
                 uint8_t *record = wire[0] + at * WHOLE;
                 opal_crypt_box_t box = {.aead = aead, .key = four.alone->out.key, .id = four.shared->out.id, .bound = record, .bound_bytes = 5};
 

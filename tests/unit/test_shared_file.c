@@ -34,7 +34,7 @@ static void taken(const char *path)
     close(fd);
 }
 
-/* By each function: nothing is changed. */
+/* Refused by each function, and nothing is changed. */
 static void refused_file(const char *path, const char *part)
 {
     int fd;

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The status page: what its owner writes is what a reader finds, whole, also while it is being
- * written; a page of a process that ended is known as such; and what is no page is refused,
- * whatever is in it.
+ * The status page: a reader finds what its owner wrote, consistent even while it is being
+ * written; a page of a process that ended is recognized; and what is not a page is refused,
+ * whatever its content.
  */
 #include "tests/unit/unit.h"
 

@@ -146,7 +146,7 @@ static void test_processes(void)
     UNIT_CHECK(judged(3, 2, "rank 0 (n) has been outside MPI for 1000 s, and others wait for it (process 100, state R)\n"));
     UNIT_CHECK(NULL != strstr(text, "; rank 0 has not been inside MPI for 1000 s\n"));
     pages[1].moment.wait_count = 0;
-    UNIT_CHECK(judged(3, 0, ""));               /* nobody minds */
+    UNIT_CHECK(judged(3, 0, ""));               /* no process waits for it */
     pages[0].gone = 1;
     UNIT_CHECK(judged(3, 1, "rank 0 (n) is gone: process 100 ended without MPI_Finalize\n"));
 

@@ -50,7 +50,7 @@ static void width(unsigned bits)
     opal_crypt_tags_t tags;
 
     opal_crypt_tags_make(bits, &tags);
-    /* every host tag is negative for a host of so many bits, and none goes for another */
+    /* every host tag is negative for a host with this many bits, and none equals another */
     UNIT_CHECK(tags.lowest == -(INT64_C(1) << (bits - 1)));
     for (int number = 0; number < OPAL_CRYPT_TAG_FIXED_END; number++) {
         UNIT_CHECK(1 == kind_of(&tags, at_host(&tags, OPAL_CRYPT_TAG_FIXED(number))));
@@ -71,7 +71,7 @@ static void width(unsigned bits)
         UNIT_CHECK(host >= -(INT64_C(1) << (bits - 1)));
         UNIT_CHECK(tag < tags.floor || host == tag);
     }
-    /* so many in a row are apart */
+    /* this many in a row are distinct */
     for (int64_t start = NONBLOCKING; start > NEIGHBOR_END + 1000; start -= 10000019) {
         for (int32_t tag = (int32_t) start; tag > start - 1000; tag--) {
             UNIT_CHECK(at_host(&tags, tag) != at_host(&tags, tag - 1));

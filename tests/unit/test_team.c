@@ -294,8 +294,8 @@ static void keep_state(job_t *job)
     meet(job);
 }
 
-/* OpenMP's are not joined: they end when they like, and that may be while
- * finalize frees what is left, or after it. */
+/* OpenMP's threads are not joined: they end at any time, perhaps while finalize
+ * frees what is left, or after it. */
 static void test_states(void)
 {
     enum { THREADS = 4, ROUNDS = 100 };

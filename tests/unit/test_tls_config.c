@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A configuration file of OpenSSL that sets everything otherwise: OpenSSL's own contexts are as it says,
- * and our connections are as without it, byte by byte in their lengths.
+ * A configuration file of OpenSSL that changes every setting: OpenSSL's own contexts follow it, and our
+ * connections are as without it, in the lengths of all that they send.
  */
 #include "tests/unit/crypt_fixture.h"
 #include "tls_openssl.h"

@@ -107,7 +107,7 @@ static void one_group(opal_crypt_tls_t *tls)
     tls_group = OPAL_CRYPT_TLS_X25519;
 }
 
-/* Who reads only what is wanted never holds a byte of the records; who reads more gets it back. */
+/* A caller that reads only what is wanted never holds a byte of the records; one that reads more gets it back. */
 static void what_follows(const opal_crypt_tls_t *tls)
 {
     job_t job = {.psk = tls_psk(7)};
@@ -205,7 +205,7 @@ static inline void forgets(const opal_crypt_tls_t *tls)
     UNIT_CHECK(0 == search_self(1));
 }
 
-/* Of records that nobody's OpenSSL has seen nothing is left at all. */
+/* Nothing is left of records that OpenSSL has never seen. */
 static inline void records_forget(void)
 {
     uint8_t *secrets = opal_crypt_secmem_alloc(96), *data = calloc(1, 100);

@@ -37,7 +37,7 @@ static void names(void)
 }
 
 /* Places in a hello whose content is free: random bytes, key share, names and link, binder, and what OpenSSL
- * lists for certificates that nobody shows. */
+ * lists for certificates, which are never sent. */
 static bool is_free(const flight_t *flight, size_t at, bool is_client)
 {
     const size_t share = is_client ? group->client_bytes : group->server_bytes;
@@ -56,7 +56,7 @@ static bool is_free(const flight_t *flight, size_t at, bool is_client)
            || at >= flight->bytes - suite->hash_bytes;
 }
 
-/* The bodies of these are not looked at: OpenSSL's. */
+/* OpenSSL's extensions, whose bodies are not checked. */
 static bool is_openssl(const flight_t *flight, size_t at)
 {
     size_t next = 11 + 32 + 1;

@@ -112,7 +112,7 @@ static void both_ways(const opal_crypt_tls_t *tls)
     }
 }
 
-/* What OpenSSL may send of itself, and ours never takes. */
+/* What OpenSSL may send by itself, and our end never accepts. */
 static void unwanted(const opal_crypt_tls_t *tls, bool tickets)
 {
     const opal_crypt_tls_psk_t psk = tls_psk(7);

@@ -110,7 +110,7 @@ static void pieces(void)
     }
     UNIT_CHECK(got == at);
     UNIT_EQUAL_BYTES(back, data, at);
-    /* no room, nothing to seal, a sum that is none */
+    /* no room, nothing to seal, a sum that overflows */
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_tls_records_seal(pair.a, many, 60, wire, wire_bytes - 1, &wire_bytes) && 0 == wire_bytes);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_tls_records_seal(pair.a, many, 1, wire, sizeof(wire), &wire_bytes));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_tls_records_seal(pair.a, many, 0, wire, sizeof(wire), &wire_bytes));

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Handshakes that must not succeed: every byte changed, every length cut, strangers, and ends of
- * OpenSSL's that do what ours never would.  The listener's job is asked for well-formed
- * hellos only, and nothing is answered to a stranger.
+ * OpenSSL's that do what ours never would.  The listener's job is asked about well-formed
+ * hellos only, and a stranger gets no answer.
  */
 #include "tls_openssl.h"
 
@@ -297,7 +297,7 @@ static void reflection(void)
     two_free(other);
 }
 
-/* However many records: no more than the limit is taken. */
+/* However many records arrive, no more than the limit is taken. */
 static void bounded(void)
 {
     two_t *two = two_make();

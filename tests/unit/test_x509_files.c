@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The files that say whom crypt_auth=x509 trusts: whoever may change one of them, or
+ * The files that say whom crypt_auth=x509 trusts: a user who may change one of them, or
  * what its name leads to, chooses the peers.
  */
 #include "tests/unit/crypt_fixture.h"

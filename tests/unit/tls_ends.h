@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Two ends of a handshake in one process, and what travels between them in the
- * test's hands.
+ * Two ends of a handshake in one process, with the test carrying the bytes between
+ * them.
  */
 #ifndef TESTS_UNIT_TLS_ENDS_H
 #define TESTS_UNIT_TLS_ENDS_H
@@ -117,7 +117,7 @@ static inline flight_t tls_output(opal_crypt_handshake_t *handshake)
     return flight;
 }
 
-/* Feed it in pieces of so many bytes; how many were not taken. */
+/* Feed it in pieces of this length; returns how many bytes were not taken. */
 static inline size_t tls_input(opal_crypt_handshake_t *handshake, const flight_t *flight, size_t piece)
 {
     size_t at = 0;

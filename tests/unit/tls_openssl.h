@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * An end of a connection by OpenSSL alone, with callbacks of its own: what it takes and
- * says is TLS 1.3.  It shares no code with the product, and can be made to misbehave.
+ * An end of a connection by OpenSSL alone, with callbacks of its own: what it accepts and
+ * sends is TLS 1.3.  It shares no code with the product, and can be made to misbehave.
  */
 #ifndef TESTS_UNIT_TLS_OPENSSL_H
 #define TESTS_UNIT_TLS_OPENSSL_H
