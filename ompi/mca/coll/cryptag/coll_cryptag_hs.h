@@ -8,8 +8,8 @@
  *
  * Consecutive calls alternate between the two halves of the segment, if they fit:
  * no rank waits for those that still copy out the last call.  A rank that writes
- * into a half has left the call in between; there it saw the leader's + 2, after the
- * leader saw every rank's + 1, so all had left the call before, the last in that half.
+ * into a half has left the call in between; there it saw the leader's + 2, which came
+ * after every rank's + 1: so all have left the call before it, the last in this half.
  */
 #ifndef COLL_CRYPTAG_HS_H
 #define COLL_CRYPTAG_HS_H

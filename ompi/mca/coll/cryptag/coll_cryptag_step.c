@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The messages of one communication step.  Small parts of a message travel
- * together (through a staging buffer unless they are adjacent), and each by
- * itself if they exceed STAGE_MAX bytes: sender and receiver decide that from
- * the sizes alone.  In setup they always travel together, as only setup finds
- * out whether the ranks have the same maximum.
+ * The messages of one communication step.  The parts of a message travel
+ * together up to STAGE_MAX bytes in all (through a staging buffer unless they
+ * are adjacent), else each by itself: sender and receiver decide that from the
+ * sizes alone.  In setup they always travel together, as only setup finds out
+ * whether the ranks have the same maximum.
  */
 #include "coll_cryptag.h"
 

@@ -213,7 +213,7 @@ void ompi_common_cryptmpi_comms_stop(void)
  *
  * They may connect hours after the records were made, and a munge credential
  * from then is too old for a process that checks it now.  So each side renews
- * the authentication of its record, and publishes that beside the record.
+ * the authentication of its record, and publishes that with the record.
  *
  *     add_comm (both sides: renew, publish) --> first contact (cryptproc_peer.c)
  *

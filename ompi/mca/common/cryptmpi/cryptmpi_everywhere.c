@@ -73,7 +73,7 @@ static answer_t ask_how(const opal_process_name_t *name, const char *key, opal_c
 
 /* What was exchanged is usually on this node, but 5.0 may also leave it where it was published:
  * only there is it known that a process lacks it.  For a process of this node the runtime would wait,
- * and in the end not tell that there is nothing. */
+ * and in the end not report that there is nothing. */
 static answer_t ask(const opal_process_name_t *name, bool ours, bool near)
 {
     char *key = mca_base_component_to_string(&hook_key);

@@ -202,7 +202,7 @@ unsigned ompi_pml_crypt_cut_open(uint64_t plain_bytes);     /* t of the receiver
 /* ---- the team ---- */
 
 int ompi_pml_crypt_team_start(void);
-void ompi_pml_crypt_team_stop(void);         /* workers finish what they have, and nobody collects it */
+void ompi_pml_crypt_team_stop(void);         /* workers finish what they have; it is not collected */
 void ompi_pml_crypt_team_seal(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);

@@ -31,8 +31,8 @@
  * The query function is not told which component it is called for, hence one small
  * function for each place in the table.
  *
- * The communicators that such a component makes for a window are marked: long puts are
- * received in place, and a program may read there before they have been verified.
+ * The communicators that a component above the PML makes for a window are marked: long
+ * puts are received in place, and a program may read there before they are verified.
  */
 #include "pml_crypt_host.h"
 

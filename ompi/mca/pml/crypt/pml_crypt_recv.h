@@ -81,7 +81,7 @@ static inline uint8_t *ompi_pml_crypt_place(const ompi_pml_crypt_message_t *m, s
 /* A receive, or a probe that takes a message, holds a serial from here until it is given back. */
 void ompi_pml_crypt_serial_take(ompi_pml_crypt_message_t *m, bool any_tag);
 void ompi_pml_crypt_serial_drop(ompi_pml_crypt_message_t *m);
-/* Accept what was opened with `rc`; OPAL_CRYPT_OK, or why it is refused.  Gives the serial back. */
+/* Accept a message that opened with `rc`; OPAL_CRYPT_OK, or why it is refused.  Gives the serial back. */
 int ompi_pml_crypt_accept(ompi_pml_crypt_message_t *m, const opal_crypt_envelope_t *envelope, int rc, uint64_t counter);
 
 /* ---- chopped ---- */

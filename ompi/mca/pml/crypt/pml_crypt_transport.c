@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * btl/crypt, below ob1, seals all that leaves the node.  Then this component only ensures that btl/crypt and no other
+ * btl/crypt, below ob1, seals all that leaves the node.  This component then only ensures that btl/crypt and no other
  * network is used, and starts it; the PML is ob1's own functions: no header, no copy, no second seal.
  *
  *     hook/crypt: list of BTLs --> Open MPI opens them --> ob1 is the host --> go --> is it there, and alone? --> module
