@@ -163,7 +163,7 @@ static void check_component(mpicrypt_report_t *report, const char *name, mpicryp
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (NULL != handle) {
         check_series(report, path, name, handle);
-        return;             /* it stays: its destructor may not run before ours */
+        return;             /* it stays: its destructor must not run before ours */
     }
     const char *error = dlerror();
     bool other = NULL != error && (NULL != strstr(error, "libopen-pal") || NULL != strstr(error, "libmpi.so")
