@@ -78,8 +78,9 @@ must test "$(stat -c %s "$CASE_DIR/wire.pcap")" -gt 1000000
 must_fail grep -qaF "$text" "$CASE_DIR/wire.pcap"
 must vcluster exec node0 mpicrypt doctor --all | tee "$CASE_DIR/doctor"
 must grep -q 'an encrypted job of 1 process runs' "$CASE_DIR/doctor"
-if [ $distribution != bookworm ]; then
+if [ $distribution = trixie ]; then
     # Without the package's diversion mpirun hides the components, which only a process that it starts can see.
+    # (PRRTE 5.0.0~rc1 of forky gives the path to PMIx alone.)
     cp "$CASE_DIR/user/root/$parameters.distrib" "$CASE_DIR/user/root/$parameters"
     must_fail vcluster exec node0 mpicrypt doctor > "$CASE_DIR/doctor"
     must grep -A 3 '^FAIL  component  *mca_pml_crypt.so is in no directory' "$CASE_DIR/doctor"
