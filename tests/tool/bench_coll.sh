@@ -53,7 +53,7 @@ echo "what cannot be"
 refuses 2 "there is no 'chain' for allgather; there are: ring,hop,auto,naive" bench allgather --schemes chain
 refuses 2 "'4' is not NODESxRANKS" bench allgather "${quick[@]}" --shape 4
 refuses 2 "'1x4' is not NODESxRANKS" bench bcast "${quick[@]}" --shape 1x4
-refuses 2 "'any' is neither block nor cyclic" bench bcast "${quick[@]}" --order any
+refuses 2 "there is no 'any'; there are: block, cyclic" bench bcast "${quick[@]}" --order any
 refuses 2 "--local is not for collectives" bench alltoall --local
 refuses 2 "--paper is for messages (pingpong, pairs, stencil) and collectives" bench io --paper
 refuses 3 "does not put 2 ranks on each of 2 nodes in block order" \

@@ -9,7 +9,8 @@ quick=(--mpirun "$launcher" --fast 1 --rounds 1 --laps 1 --lap-ms 1)
 # The roots of 5.0 and 6.0 have no Python.  What is in Python runs outside, and its jobs inside.
 tool() {
     local command=(mpicrypt "$@")
-    ! in_other_root || command=(/usr/bin/python3 -I -B "$PREFIX/libexec/ompi-crypt/mpicrypt-$1" "$PREFIX/share/ompi-crypt/profiles" "${@:2}")
+    ! in_other_root || command=(/usr/bin/python3 -I -B "$PREFIX/libexec/ompi-crypt/mpicrypt-$1" "$PREFIX/bin/mpicrypt"
+        "$PREFIX/share/ompi-crypt/profiles" "${@:2}")
     "${command[@]}" > "$CASE_DIR/out" 2> "$CASE_DIR/err"
 }
 bench() { tool bench "$@"; }

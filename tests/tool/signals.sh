@@ -49,7 +49,7 @@ for signal in TERM HUP; do
     done
 done
 
-echo "a launcher that does not end: tune leaves it, and names it"
+echo "a launcher that does not end: it is left, and named"
 cat > "$CASE_DIR/deaf" <<END
 #!/bin/sh
 trap '' TERM
@@ -58,21 +58,24 @@ echo \$\$ > "$CASE_DIR/deaf.pid"
 while :; do sleep 1; done
 END
 chmod +x "$CASE_DIR/deaf"
-PRTE_MCA_odls_base_sigkill_timeout=7 mpicrypt tune --out "$CASE_DIR/tuned.conf" --mpirun "$CASE_DIR/deaf" > "$CASE_DIR/out" 2>&1 &
-tool=$!
-until [ -s "$CASE_DIR/deaf.pid" ]; do
-    kill -0 $tool 2>/dev/null || fail "mpicrypt tune ended: $(cat "$CASE_DIR/out")"
-    sleep 0.02
+for verb in "tune --out $CASE_DIR/tuned.conf" "bench pingpong"; do
+    rm -f "$CASE_DIR/deaf.pid"
+    PRTE_MCA_odls_base_sigkill_timeout=7 mpicrypt $verb --mpirun "$CASE_DIR/deaf" > "$CASE_DIR/out" 2>&1 &
+    tool=$!
+    until [ -s "$CASE_DIR/deaf.pid" ]; do
+        kill -0 $tool 2>/dev/null || fail "mpicrypt $verb ended: $(cat "$CASE_DIR/out")"
+        sleep 0.02
+    done
+    kill -TERM $tool
+    status=0; wait $tool || status=$?
+    deaf=$(cat "$CASE_DIR/deaf.pid")
+    ! gone "$deaf" || fail "the launcher ended by itself"
+    kill -KILL "$deaf"
+    [ $status = 143 ] || fail "status $status: $(cat "$CASE_DIR/out")"
+    # An mpirun would not wait between its signals to the ranks, unless the user says so.
+    [ "$(cat "$CASE_DIR/deaf.grace")" = "0 7" ] || fail "an mpirun waits for its ranks: $(cat "$CASE_DIR/deaf.grace")"
+    grep -q "deaf (process $deaf) has not ended yet" "$CASE_DIR/out" || fail "it does not name the launcher: $(cat "$CASE_DIR/out")"
 done
-kill -TERM $tool
-status=0; wait $tool || status=$?
-deaf=$(cat "$CASE_DIR/deaf.pid")
-! gone "$deaf" || fail "the launcher ended by itself"
-kill -KILL "$deaf"
-[ $status = 143 ] || fail "status $status: $(cat "$CASE_DIR/out")"
-# An mpirun would not wait between its signals to the ranks, unless the user says so.
-[ "$(cat "$CASE_DIR/deaf.grace")" = "0 7" ] || fail "an mpirun waits for its ranks: $(cat "$CASE_DIR/deaf.grace")"
-grep -q "deaf (process $deaf) has not ended yet" "$CASE_DIR/out" || fail "it does not name the launcher: $(cat "$CASE_DIR/out")"
 
 echo "a signal that is ignored"
 mkfifo "$CASE_DIR/go"

@@ -18,14 +18,16 @@
 #include "opal/mca/aead/aead_version.h"
 #include "opal/mca/common/crypt/base/text.h"
 
-static const mpicrypt_verb_t model_verb = {
+static const mpicrypt_verb_t bench_verb = {
+    .name = "bench", .summary = "compare plain and encrypted communication between your nodes"
+}, model_verb = {
     .name = "model", .summary = "predict times for machines that you do not have"
 }, tune_verb = {
     .name = "tune", .summary = "measure your nodes and write parameters that suit them"
 };
 
 static const mpicrypt_verb_t *const verbs[] = {
-    &mpicrypt_bench_verb,
+    &bench_verb,
     &mpicrypt_doctor_verb,
     &mpicrypt_file_verb,
     &mpicrypt_key_verb,
@@ -66,23 +68,22 @@ static const mpicrypt_verb_t *find(const char *name)
     return NULL;
 }
 
-/* Becomes `python3 -I -B LIBEXEC/mpicrypt-VERB PROFILES ARGUMENT...`: nothing of the user's directories is imported (-I),
- * and nothing is written beside the program (-B).  The system's Python comes first, as its packages have the libraries
- * for plots.  Returns only after a message. */
-static int become(const mpicrypt_verb_t *verb, int argc, char **argv)
+/* Nothing of the user's directories is imported (-I), and nothing is written beside the program (-B).  The system's Python
+ * comes first, as its packages have the libraries for plots. */
+int mpicrypt_become(const char *name, int argc, char **argv)
 {
-    char path[4096], **words = calloc((size_t) argc + 6, sizeof(*words));
+    char path[4096], self[4096] = "", **words = calloc((size_t) argc + 7, sizeof(*words));
 
-    if (NULL == words) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s", strerror(ENOMEM));
+    if (NULL == words || readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) {
+        free(words);
+        return mpicrypt_error(MPICRYPT_FAILED, "/proc/self/exe: %s", strerror(errno));
     }
-    snprintf(path, sizeof(path), OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-%s", verb->name);
-    char *const start[] = {"python3", "-I", "-B", path, OMPI_CRYPT_PROFILE_DIR};
+    snprintf(path, sizeof(path), OMPI_CRYPT_LIBEXEC_DIR "/mpicrypt-%s", name);
+    char *const start[] = {"python3", "-I", "-B", path, self, OMPI_CRYPT_PROFILE_DIR};
     memcpy(words, start, sizeof(start));
     for (int i = 0; i < argc; ++i) {
         words[sizeof(start) / sizeof(start[0]) + (size_t) i] = argv[i];
     }
-    running = verb->name;
     if (0 == access(path, R_OK)) {
         execv("/usr/bin/python3", words);
         execvp(words[0], words);
@@ -116,7 +117,7 @@ static int help(int argc, char **argv)
         return mpicrypt_error(MPICRYPT_USAGE, "there is no verb '%s'; see 'mpicrypt --help'", argv[0]);
     }
     if (NULL == verb->run) {
-        return become(verb, 1, (char *[]){"--help"});
+        return mpicrypt_become(verb->name, 1, (char *[]){"--help"});
     }
     mpicrypt_help_verb(stdout, verb);
     return MPICRYPT_OK;
@@ -152,10 +153,10 @@ int main(int argc, char **argv)
         return mpicrypt_error(MPICRYPT_USAGE, "unknown %s '%s'; see 'mpicrypt --help'",
                               '-' == argv[1][0] ? "option" : "verb", argv[1]);
     }
-    if (NULL == verb->run) {
-        return become(verb, argc - 2, argv + 2);
-    }
     running = verb->name;
+    if (NULL == verb->run) {
+        return mpicrypt_become(verb->name, argc - 2, argv + 2);
+    }
     if (asks_help(argc - 2, argv + 2)) {
         mpicrypt_help_verb(stdout, verb);
         return flushed(MPICRYPT_OK);

@@ -3,7 +3,7 @@
  *
  * What the verbs of mpicrypt share: the description of a verb and its options
  * (from which the parser and --help are both driven, so that the help cannot
- * go stale), lists, tables, statistics, progress.  Plots are in plot/plot.h.
+ * go stale), lists, tables, statistics, progress.
  *
  * To add a verb: one file mpicrypt_NAME.c that defines mpicrypt_NAME_verb, one
  * line here and one in the table of mpicrypt.c, one section of
@@ -89,7 +89,6 @@ typedef struct mpicrypt_verb {
     bool takes_operands;
 } mpicrypt_verb_t;
 
-extern const mpicrypt_verb_t mpicrypt_bench_verb;
 extern const mpicrypt_verb_t mpicrypt_doctor_verb;
 extern const mpicrypt_verb_t mpicrypt_file_verb;
 extern const mpicrypt_verb_t mpicrypt_key_verb;
@@ -102,8 +101,6 @@ extern const mpicrypt_verb_t mpicrypt_speed_verb;
  * are moved to the front of argv.  --help is left to the caller. */
 int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, int *operand_count);
 void mpicrypt_options_free(const mpicrypt_verb_t *verb);
-/* Is `word` an option whose value is the next word? */
-bool mpicrypt_options_take_next(const mpicrypt_verb_t *verb, const char *word);
 
 void mpicrypt_help_program(FILE *out, const mpicrypt_verb_t *const *verbs);
 void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb);
@@ -111,6 +108,9 @@ void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb);
 /* "mpicrypt VERB: text" on stderr; returns `code`, so that a caller can write
  * `return mpicrypt_error(MPICRYPT_USAGE, ...)`. */
 int mpicrypt_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Become `python3 -I -B LIBEXEC/mpicrypt-NAME MPICRYPT PROFILES ARGUMENT...`.  Returns only after a message. */
+int mpicrypt_become(const char *name, int argc, char **argv);
 
 /* First of all: a standard stream that is closed gets /dev/null. */
 void mpicrypt_streams_open(void);
@@ -141,7 +141,6 @@ void mpicrypt_table_print(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out); /* an array of objects */
 void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped; U+FFFD for what is no UTF-8 */
-void mpicrypt_xml_text(FILE *out, const char *text);                /* escaped, for SVG and HTML */
 
 /* Can `path` be written?  Asked before a long measurement; NULL and "-" can.  A
  * missing file is not created. */

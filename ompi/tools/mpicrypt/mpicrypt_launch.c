@@ -197,33 +197,6 @@ bool mpicrypt_launch_is_srun(const mpicrypt_words_t *command)
     return false;
 }
 
-bool mpicrypt_launch_binds(const mpicrypt_words_t *command)
-{
-    static const char *const words[] = {"bind-to", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank", "rankfile",
-                                        "binding_policy"};
-    static const char *const variables[] = {"OMPI_MCA_hwloc_base_binding_policy",
-                                            "PRTE_MCA_hwloc_default_binding_policy"};
-
-    for (int i = 0; i < command->count; ++i) {
-        const char *word = command->value[i];
-        for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); ++w) {
-            if (NULL != strstr(word, words[w])) {
-                return true;
-            }
-        }
-        /* --map-by node:PE=4 */
-        if (0 == strcmp(word, "-rf") || NULL != strcasestr(word, ":pe=")) {
-            return true;
-        }
-    }
-    for (size_t v = 0; v < sizeof(variables) / sizeof(variables[0]); ++v) {
-        if (NULL != getenv(variables[v])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- mpicrypt-mpi ---- */
 
 int mpicrypt_mpi_program(const char *given, const char **program)

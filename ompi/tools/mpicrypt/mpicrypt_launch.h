@@ -29,10 +29,8 @@ typedef struct mpicrypt_launch {
 int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *settings, mpicrypt_launch_t *result);
 void mpicrypt_launch_free(mpicrypt_launch_t *result);
 
-/* Does the command start srun, whose words are others than mpirun's?  Does it say
- * by itself, or the environment, to what ranks are bound? */
+/* Does the command start srun, whose words are others than mpirun's? */
 bool mpicrypt_launch_is_srun(const mpicrypt_words_t *command);
-bool mpicrypt_launch_binds(const mpicrypt_words_t *command);
 
 /* mpicrypt-mpi: `given` by the user, or where it is installed.  MPICRYPT_MISSING
  * after a message when there is none. */

@@ -160,13 +160,6 @@ int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, i
     return MPICRYPT_OK;
 }
 
-bool mpicrypt_options_take_next(const mpicrypt_verb_t *verb, const char *word)
-{
-    const mpicrypt_option_t *option = 0 == strncmp(word, "--", 2) ? find(verb, word + 2, strlen(word + 2)) : NULL;
-
-    return NULL != option && MPICRYPT_FLAG != option->kind;
-}
-
 void mpicrypt_options_free(const mpicrypt_verb_t *verb)
 {
     for (const mpicrypt_option_t *option = verb->options; NULL != option->name; ++option) {

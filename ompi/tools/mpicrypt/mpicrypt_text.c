@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Text as JSON and XML have it.  It may come from a node or from the name of a file, so it may hold any bytes.
+ * Text as JSON has it.  It may come from a node or from the name of a file, so it may hold any bytes.
  */
 #include <string.h>
 
@@ -26,24 +26,4 @@ void mpicrypt_json_text(FILE *out, const char *text)
         }
     }
     fputc('"', out);
-}
-
-void mpicrypt_xml_text(FILE *out, const char *text)
-{
-    int bytes;
-
-    for (; '\0' != *text; text += 0 == bytes ? 1 : bytes) {
-        bytes = opal_crypt_utf8_bytes(text);
-        if (0 == bytes || ((unsigned char) *text < 0x20 && NULL == strchr("\t\n\r", *text))) {
-            fputs("\xef\xbf\xbd", out);                    /* U+FFFD: XML has no such characters */
-            continue;
-        }
-        switch (*text) {
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '&': fputs("&amp;", out); break;
-        case '"': fputs("&quot;", out); break;
-        default: fwrite(text, 1, (size_t) bytes, out);
-        }
-    }
 }

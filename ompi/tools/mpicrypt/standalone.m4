@@ -1,7 +1,6 @@
 dnl Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 dnl
-dnl OpenSSL is for the naive row of `mpicrypt speed`.  PNG plots load cairo at
-dnl run time, so that nothing is asked for here.
+dnl OpenSSL is for the naive row of `mpicrypt speed`.
 AC_DEFUN([OMPI_CRYPT_CONFIG_ompi_tools_mpicrypt], [
     AC_CHECK_HEADER([openssl/evp.h],
                     [AC_CHECK_LIB([crypto], [EVP_CIPHER_CTX_new], [$1],

@@ -39,7 +39,7 @@ class OmpiCrypt(AutotoolsPackage):
     depends_on("libsodium", when="+sodium")
     depends_on("cryptopp", when="+cryptopp")
     depends_on("munge", when="+munge")
-    depends_on("python@3.9:", type="run")        # mpicrypt model and tune
+    depends_on("python@3.9:", type="run")        # mpicrypt bench, model and tune
 
     # As in the recipe of openmpi.
     for release, checksum in [

@@ -1,6 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""check.py TOOL-DIRECTORY FIXTURES model|tune: the same figures as those on record."""
+"""check.py TOOL-DIRECTORY FIXTURES bench|model|tune: the same figures as those on record."""
 import contextlib
+import importlib.util
 import io
 import itertools
 import json
@@ -8,13 +9,15 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 tool, fixtures = (pathlib.Path(text).resolve() for text in sys.argv[1:3])
 sys.path[:0] = [str(tool), str(fixtures)]
 import papers  # noqa: E402
-from measure import figure, fit, formulas, model, verb  # noqa: E402
+from measure import bench as bench_verb  # noqa: E402
+from measure import figure, fit, formulas, model, page, report, verb  # noqa: E402
 
 
 def require(holds: bool, what: str) -> None:
@@ -28,20 +31,21 @@ def recorded(name: str) -> list[tuple[str, str]]:
     return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
 
 
-def same(words: str, got: str, expected: str) -> bool:
+def same(name: str, words: str, got: str, expected: str) -> bool:
     if "--json" not in words:
         return got == expected
     document = json.loads(got)
-    return (document.pop("format"), document.pop("verb")) == (1, "model") and document == json.loads(expected)
+    return (document.pop("format"), document.pop("verb")) == (1, name) and document == json.loads(expected)
 
 
 def check_model() -> None:
     cases = recorded("model")
     require([words for words, _ in cases] == (fixtures / "model.cases").read_text().splitlines(), "cases and records")
     for words, expected in cases:
-        command = [sys.executable, "-I", "-B", str(tool / "mpicrypt-model"), str(tool / "profiles"), *words.split()]
+        command = [sys.executable, "-I", "-B", str(tool / "mpicrypt-model"), "mpicrypt", str(tool / "profiles"),
+                   *words.split()]
         got = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        require(same(words, got, expected), f"model {words}:\n{got}")
+        require(same("model", words, got, expected), f"model {words}:\n{got}")
     print(f"model: {len(cases)} commands, {sum(text.count(chr(10)) for _, text in cases)} lines as on record")
 
 
@@ -80,7 +84,7 @@ def check_without_matplotlib() -> None:
     out = io.StringIO()
     try:
         with contextlib.redirect_stdout(out):
-            model.main(model.VERB.parse(["--plot", "none.svg"]), str(tool / "profiles"))
+            model.main(model.VERB.parse(["--plot", "none.svg"]), verb.Tool("mpicrypt", str(tool / "profiles"), []))
     except verb.Refusal as refusal:
         require(refusal.code == verb.MISSING and "python3-matplotlib" in str(refusal), f"what is missing: {refusal}")
     else:
@@ -108,7 +112,7 @@ def check_fit() -> None:
 def tune(words: list[str], seals: str) -> str:
     """What it prints and writes, as the record has it."""
     pathlib.Path("jobs").unlink(missing_ok=True)
-    command = [sys.executable, "-I", "-B", str(tool / "mpicrypt-tune"), "profiles", "--program", "./mpicrypt-mpi",
+    command = [sys.executable, "-I", "-B", str(tool / "mpicrypt-tune"), "mpicrypt", "profiles", "--program", "./mpicrypt-mpi",
                "--mpirun", str(fixtures / "launcher"), *words, "--out", "file", "--csv", "csv"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OMPI_MCA_")}
     environment["SEALS"] = seals
@@ -116,6 +120,73 @@ def tune(words: list[str], seals: str) -> str:
     for name in ("file", "csv"):
         out += f"---- {name}\n" + re.sub(" on 20..-..-..", " on DATE", pathlib.Path(name).read_text(), count=1)
     return out + f"---- jobs {pathlib.Path('jobs').read_text()}\n"
+
+
+def executable(name: str) -> None:
+    path = pathlib.Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+
+
+def bench(words: str) -> tuple[str, str]:
+    """What it prints; and writes, and how many jobs it started."""
+    for name in ("jobs", "csv", "raw"):
+        pathlib.Path(name).unlink(missing_ok=True)
+    command = [sys.executable, "-I", "-B", str(tool / "mpicrypt-bench"), "mpicrypt", "profiles", *shlex.split(words),
+               "--program", "./mpicrypt-mpi", "--mpirun", str(fixtures / "launcher")]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OMPI_MCA_") and name != "SEALS"}
+    result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    said = "".join(line for line in result.stderr.splitlines(keepends=True) if " of the most that this step takes" not in line)
+    rest = f"---- err\n{said}" if said else ""
+    for path in (pathlib.Path("csv"), pathlib.Path("raw")):
+        rest += f"---- {path}\n{path.read_text()}" if path.exists() else ""
+    return result.stdout, f"{rest}---- jobs {pathlib.Path('jobs').read_text()}, status {result.returncode}\n"
+
+
+def check_bench() -> None:
+    for name in ("mpicrypt-mpi", "npb/bin/cg.S.4", "npb/bin/lu.S.x", "npb/bin/bt.S.8"):
+        executable(name)
+    cases = recorded("bench")
+    require([words for words, _ in cases] == (fixtures / "bench.cases").read_text().splitlines(), "cases and records")
+    for words, expected in cases:
+        # The C showed the paper's table unasked.
+        got, rest = bench(words + (" --published" if words.startswith("nas") else ""))
+        start = expected.index("---- ")
+        require(same("bench", words, got, expected[:start]) and rest == expected[start:], f"bench {words}:\n{got}{rest}")
+        print(f"bench {words}: {expected.count(chr(10))} lines as on record")
+
+
+def check_page() -> None:
+    """Without matplotlib the page has its tables, and what is missing is named with its package."""
+    found = report.Report({}, "a table & more", [])
+    options = bench_verb.VERB.parse(["pingpong", "--html", "page", "--published"])
+    sys.modules["matplotlib"] = None        # type: ignore[assignment]
+    try:
+        page.run(options, "pingpong", 1, verb.Tool("/bin/true", "profiles", []), lambda *_: found)
+    except verb.Refusal as refusal:
+        require(refusal.code == verb.MISSING and "python3-matplotlib" in str(refusal), f"what is missing: {refusal}")
+    else:
+        require(False, "pictures without matplotlib")
+    finally:
+        del sys.modules["matplotlib"]
+    text = pathlib.Path("page").read_text()
+    require("a table &amp; more" in text and "paper: CryptMPI" in text, "the tables without a picture")
+
+
+def check_plot() -> None:
+    """Every size is labeled; quartiles are drawn; an outlier stands at the edge, with its value."""
+    panel = figure.Panel("", "", "", sized=True, ratio=True)
+    for size, ratio in ((1, 1.0), (3000, 1.1), (65536, 1.2), (1 << 20, 40.0)):
+        panel.add("a <curve>", size, ratio, ratio / 1.5, ratio * 1.5)
+    plain, spread = io.StringIO(), io.StringIO()
+    figure.draw("", [panel], spread)
+    panel.spreads.clear()
+    figure.draw("", [panel], plain)
+    for word in ("1", "3000", "64K", "1M", "40", "a &lt;curve&gt;"):
+        require(f">{word}</text>" in plain.getvalue(), f"no {word} in a plot")
+    drawn, without = (out.getvalue().count("<path") for out in (spread, plain))
+    require(drawn == without + 4, f"quartiles: {drawn} paths, {without} without them")
 
 
 def near(mine: str, expected: str) -> bool:
@@ -127,8 +198,7 @@ def near(mine: str, expected: str) -> bool:
 
 
 def check_tune() -> None:
-    pathlib.Path("mpicrypt-mpi").write_text("#!/bin/sh\n")
-    os.chmod("mpicrypt-mpi", 0o755)
+    executable("mpicrypt-mpi")
     for words, expected in recorded("tune"):
         seals, *options = words.split()
         got = [line for line in tune(options, seals).splitlines() if not line.endswith("jobs ...")]
@@ -145,6 +215,13 @@ if sys.argv[3] == "model":
     check_without_matplotlib()
     check_ratio_axis()
     check_model()
+elif sys.argv[3] == "bench":
+    check_page()
+    if importlib.util.find_spec("matplotlib"):
+        check_plot()
+    else:
+        print("plots not looked at: matplotlib is missing")
+    check_bench()
 elif fit.available():
     check_fit()
     check_tune()

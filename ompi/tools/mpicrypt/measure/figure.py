@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TextIO
 
-from .verb import MISSING, Refusal, cannot_write, require, size_text
+from .verb import MISSING, Refusal, cannot_write, harmless, require, size_text
 
 
 @dataclass
@@ -20,18 +20,24 @@ class Panel:
     y_label: str
     sized: bool                     # x in bytes
     ratio: bool                     # y is one, and its axis linear; else logarithmic
+    linear: bool = False
     curves: dict[str, dict[float, float]] = field(default_factory=dict)      # [name][x]: y
+    spreads: dict[str, dict[float, tuple[float, float]]] = field(default_factory=dict)
 
-    def add(self, curve: str, x: float, y: float) -> None:
+    def add(self, curve: str, x: float, y: float, low: float = math.nan, high: float = math.nan) -> None:
+        curve = harmless(curve).replace("$", "\\$")         # no formula
         if math.isfinite(y):
             self.curves.setdefault(curve, {})[x] = y
+            if math.isfinite(low + high):
+                self.spreads.setdefault(curve, {})[x] = (low, high)
 
     def limit(self) -> float:
         """Where the axis ends."""
         values = sorted(y for curve in self.curves.values() for y in curve.values())
         if not self.ratio or not values:
             return math.inf
-        return min(values[-1] * 1.05, 2 * max(1.0, values[3 * (len(values) - 1) // 4]))
+        top = max([values[-1], *(high for curve in self.spreads.values() for _, high in curve.values())])
+        return min(top * 1.05, 2 * max(1.0, values[3 * (len(values) - 1) // 4]))
 
 
 def check(path: str | None) -> None:
@@ -44,6 +50,8 @@ def _draw(axes: Any, panel: Panel, colors: dict[str, str]) -> None:
     for name, points in panel.curves.items():
         at = sorted(points)
         axes.plot(at, [min(points[x], limit) for x in at], color=colors[name], marker="o", markersize=3, label=name)
+        for x, (low, high) in panel.spreads.get(name, {}).items():
+            axes.plot([x, x], [min(low, limit), min(high, limit)], color=colors[name], linewidth=3, alpha=0.4)
         for x in at:
             if points[x] > limit:
                 axes.annotate(f"{points[x]:.3g}", (x, limit), color=colors[name], fontsize="x-small", ha="center")
@@ -57,14 +65,16 @@ def _draw(axes: Any, panel: Panel, colors: dict[str, str]) -> None:
     if panel.ratio:
         axes.axhline(1, color="gray", linewidth=0.8)
         axes.set_ylim(0, None if math.isinf(limit) else limit)
+    elif panel.linear:
+        axes.set_ylim(bottom=0)
     elif all(y > 0 for curve in panel.curves.values() for y in curve.values()):
         axes.set_yscale("log")
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
 
 
-def draw(title: str, panels: list[Panel], path: str | None) -> None:
-    """Two panels in a row.  A curve has one color in all of them."""
+def draw(title: str, panels: list[Panel], path: str | None | TextIO) -> None:
+    """Two panels in a row.  A curve has one color in all of them.  Into a file that is open: SVG, without references."""
     if path is None:
         return
     try:
@@ -87,6 +97,9 @@ def draw(title: str, panels: list[Panel], path: str | None) -> None:
     for axes, panel in zip(grid.flat, panels):
         _draw(axes, panel, colors)
     try:
-        figure.savefig(path)
+        if isinstance(path, str):
+            figure.savefig(path)
+        else:
+            figure.savefig(path, format="svg", metadata={name: None for name in ("Creator", "Date", "Format", "Type")})
     except OSError as error:
         raise cannot_write(path, error) from error

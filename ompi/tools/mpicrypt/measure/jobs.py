@@ -7,11 +7,12 @@ wrote after mpirun; the started program checks that they are in force.  The form
 from __future__ import annotations
 
 import os
+import pathlib
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
-from typing import NamedTuple
+from typing import Callable, Iterable, NamedTuple
 
 from .launch import Result, binds, is_srun, launch
 from .verb import FAILED, MISSING, Refusal
@@ -22,6 +23,15 @@ NOT_OF_MESSAGES = tuple(f"OMPI_MCA_crypt_{name}" for name in (
     "fips", "keystore", "pkcs11_", "required", "secret_on_netfs", "verbose"))
 AT_ONCE = ("OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout")
 WINDOW = 16                     # messages of a stream (pairs)
+LIBEXEC = pathlib.Path(__file__).resolve().parent.parent
+
+
+def program(given: str | None) -> str:
+    """mpicrypt-mpi, or what the user gave instead."""
+    path = given or str(LIBEXEC / "mpicrypt-mpi")
+    if not os.access(path, os.X_OK):
+        raise Refusal(MISSING, f"there is no program {path}; --program names another one")
+    return path
 
 
 @dataclass
@@ -36,12 +46,18 @@ class Plan:
     lap_ms: float
     pin: bool
     cpus_per_rank: int          # 0: all that a rank can have
+    local: bool = False         # one node will do
+    window: int = WINDOW        # messages at once (pairs)
+    words: tuple[str, ...] = ()                             # for every job
+    iterations: Callable[[int], int] | None = None          # of a lap, by its size; None: as many as take lap_ms
+    said: set[str] = field(default_factory=set)             # warnings of jobs, each shown once
 
     def plain(self, label: str = "plain", *settings: str) -> Column:
         return Column(label, 0, [f"pml={self.host}", *settings])
 
-    def crypt(self, label: str, *settings: str) -> Column:
-        return Column(label, self.bits, ["pml=crypt", f"pml_crypt_host={self.host}", f"crypt_key_bits={self.bits}", *settings])
+    def crypt(self, label: str, *settings: str, bits: int = 0, algorithm: str = "") -> Column:
+        bits = bits or self.bits
+        return Column(label, bits, ["pml=crypt", f"pml_crypt_host={self.host}", f"crypt_key_bits={bits}", *settings], algorithm)
 
 
 class Column(NamedTuple):
@@ -49,6 +65,12 @@ class Column(NamedTuple):
     label: str
     bits: int                   # 0: nothing is encrypted
     settings: list[str]         # PARAMETER=VALUE of Open MPI, the first that of pml
+    algorithm: str = ""         # of coll/cryptag: columns with the same settings share a job
+    words: tuple[str, ...] = ()                             # for mpicrypt-mpi
+
+    @property
+    def pml(self) -> str:
+        return self.settings[0].partition("=")[2]
 
 
 @dataclass(frozen=True)
@@ -58,6 +80,10 @@ class Variant:
     nodes: int = 0              # collectives: nodes, with `width` ranks each; 0: as the launcher likes
     width: int = 0
     cyclic: bool = False
+    name: str = ""
+    words: tuple[str, ...] = ("--pairs=1", "--dims=2")      # for mpicrypt-mpi
+    moved: Callable[[int, int], float] | None = None        # bytes in the time, by size and messages of a rank
+    compute: int = 0            # percent of plain's time
 
     @property
     def order(self) -> str:
@@ -66,13 +92,21 @@ class Variant:
     def fits(self, rank: int, node: int) -> bool:
         return self.nodes == 0 or node == (rank % self.nodes if self.cyclic else rank // self.width)
 
-    def words(self, srun: bool) -> list[str]:
+    def mapping(self, srun: bool) -> list[str]:
         """For the launcher, so that it places ranks so."""
         if self.nodes == 0:
             return ["--distribution=cyclic"] if srun else ["--map-by", "node"]
         if srun:
             return [f"--nodes={self.nodes}", f"--ntasks-per-node={self.width}", f"--distribution={self.order}"]
         return ["--map-by", f"ppr:{self.width}:node", *(["--rank-by", "node"] if self.cyclic else [])]
+
+
+class Job(NamedTuple):
+    """What one has measured."""
+    seconds: list[list[float]]  # [column][size]: medians of the laps
+    work: list[list[float]]     # in that time
+    unit: float                 # seconds of a unit of work
+    messages: int               # of a rank in a step of a stencil
 
 
 class Place(NamedTuple):
@@ -99,7 +133,7 @@ class Site:
     cpus: str = ""              # for --cpus; empty: left as they are
     each: int = 0               # the fewest that a rank is pinned or bound to
     crowded: bool = False       # more ranks than processors somewhere
-    said: set[str] = field(default_factory=set)     # warnings of jobs, each shown once
+    processors: float = 0       # the fewest for a rank, if those of a machine share them
 
     # ---- places ----
 
@@ -117,7 +151,7 @@ class Site:
         if not all(variant.fits(rank, place.node) for rank, place in enumerate(site.places)):
             raise Refusal(MISSING, f"'{launcher}' does not put {variant.width} ranks on each of {variant.nodes} nodes in "
                           f"{variant.order} order; --mapping has other words for it")
-        if site.nodes < 2:
+        if site.nodes < 2 and not plan.local:
             raise Refusal(MISSING, f"'{launcher}' puts all {variant.ranks} ranks on one node; two are needed")
         if encrypted and not site.protection:
             raise Refusal(FAILED, f"'{launcher}' started a job that is not encrypted: does it set pml?")
@@ -145,6 +179,7 @@ class Site:
         machines = Counter(place.boot for place in self.places)
         sets = Counter((place.boot, place.cpus) for place in self.places)
         shares = [len(place.cpus) // sets[place.boot, place.cpus] for place in self.places]
+        self.processors = min(len(place.cpus) / sets[place.boot, place.cpus] for place in self.places)
         together = len(machines) == len(sets)
         self.crowded, self.each = together and min(shares) == 0, min(shares)
         if together and self.plan.pin and not self.crowded:
@@ -171,23 +206,34 @@ class Site:
         kinds = {place.tcp for place in self.places}
         return kinds.pop() if len(kinds) == 1 else "different"
 
+    @property
+    def pinning(self) -> str:
+        return "pinned" if self.cpus else "bound by the launcher" if self.plan.pin and not self.crowded else "not pinned"
+
+    @property
+    def where(self) -> str:
+        return (f"{self.nodes} node{'s' if self.nodes != 1 else ''}"
+                f"{' (virtual: they share one machine)' if self.shared else ''}, ranks {self.pinning}"
+                f"{', more ranks than processors' if self.crowded else ''}")
+
     def describe(self) -> str:
-        ranks = "pinned" if self.cpus else "bound by the launcher" if self.plan.pin and not self.crowded else "not pinned"
-        return (f"{self.library}\n{self.nodes} node{'s' if self.nodes != 1 else ''}"
-                f"{' (virtual: they share one machine)' if self.shared else ''}, ranks {ranks}"
-                f"{', more ranks than processors' if self.crowded else ''}\nTCP congestion control: {self.tcp}\n")
+        return f"{self.library}\n{self.where}\nTCP congestion control: {self.tcp}\n"
 
     # ---- jobs ----
 
-    def _command(self, verb: str, sizes: list[int] | None = None) -> list[str]:
+    def launcher(self) -> list[str]:
         plan, srun = self.plan, is_srun(self.plan.mpirun)
-        command = [*plan.mpirun, *(self.variant.words(srun) if plan.mapping is None else plan.mapping)]
+        mapping = self.variant.mapping(srun) if plan.mapping is None else plan.mapping
+        command = [*plan.mpirun, *([] if plan.local else mapping)]
         # mpirun would bind each rank to one core, and leave no others to pin it to.
         if plan.pin and plan.cpus_per_rank != 1 and not srun and not binds(command):
             command += ["--bind-to", "none"]
-        command += ["-n", str(self.variant.ranks), plan.program, verb]
+        return [*command, "-n", str(self.variant.ranks)]
+
+    def _command(self, verb: str, sizes: list[int] | None = None) -> list[str]:
+        plan, command = self.plan, [*self.launcher(), self.plan.program, verb]
         if sizes is not None:
-            command += [f"--size={','.join(map(str, sizes))}", f"--laps={plan.laps}", f"--lap-ms={plan.lap_ms:g}"]
+            command += [f"--size={_list(sizes)}", f"--laps={plan.laps}", f"--lap-ms={plan.lap_ms:g}"]
             command += [f"--cpus={self.cpus}"] if self.cpus else []
         return command
 
@@ -196,30 +242,43 @@ class Site:
         return launch(self._command(verb, sizes), _environment(
             [f"pml={self.plan.host}", f"crypt_key_bits={self.plan.bits}", f"mpi_yield_when_idle={int(self.crowded)}"]))
 
-    def times(self, pattern: str, columns: list[Column], sizes: list[int]) -> list[list[float]]:
-        """[column][size], in seconds, by one job: medians of the laps.  Several columns are algorithms of a collective, with
-        the same settings."""
-        label, bits, settings = columns[0]
-        command = [*self._command(pattern, sizes), "--pairs=1", f"--window={WINDOW}", "--dims=2",
-                   f"--pml={settings[0].partition('=')[2]}", "--require=" + ",".join(one.partition("=")[0] for one in settings)]
-        if len(columns) > 1:
-            command += [f"--choose=coll_cryptag_{pattern}_algorithm", "--choices=" + ",".join(one.label for one in columns)]
-        environment = _environment([f"mpi_yield_when_idle={int(self.crowded)}", *settings])
-        if bits == 0:
-            environment.update((name, None) for name in os.environ
-                               if name.startswith(OF_MESSAGES) and not name.startswith(NOT_OF_MESSAGES))
-        result = launch(command, environment)
-        laps: dict[tuple[int, int], list[float]] = {}
-        for of_size, _, seconds, _, number in result.said("value", 5):
-            laps.setdefault((int(number), int(of_size)), []).append(float(seconds))
+    def environment(self, column: Column) -> dict[str, str | None]:
+        values = _environment([f"mpi_yield_when_idle={int(self.crowded)}", *column.settings])
+        if column.pml != "crypt":
+            values.update((name, None) for name in os.environ if name.startswith(OF_MESSAGES)
+                          and not name.startswith(NOT_OF_MESSAGES) and name not in values)
+        return values
+
+    def times(self, pattern: str, columns: list[Column], sizes: list[int], units: list[int]) -> Job:
+        """By one job; `units` of work with each size, or none.  Several columns are algorithms of a collective, with the same
+        settings."""
+        plan, column = self.plan, columns[0]
+        command = [*self._command(pattern, sizes), *self.variant.words, f"--window={plan.window}", f"--pml={column.pml}",
+                   "--require=" + ",".join(one.partition("=")[0] for one in column.settings), *plan.words, *column.words]
+        if plan.iterations:
+            command.append(f"--iterations={_list(map(plan.iterations, sizes))}")
+        if column.algorithm:
+            command += [f"--choose=coll_cryptag_{pattern}_algorithm", "--choices=" + ",".join(one.algorithm for one in columns)]
+        if units:
+            command.append(f"--work={_list(units)}")
+        result = launch(command, self.environment(column))
+        laps: dict[tuple[int, int], list[tuple[float, float]]] = {}
+        for of_size, _, seconds, work, number in result.said("value", 5):
+            laps.setdefault((int(number), int(of_size)), []).append((float(seconds), float(work)))
         wanted = [[laps.get((number, size), []) for size in sizes] for number in range(len(columns))]
-        complete = result.said("done", 0) and all(len(of) >= self.plan.laps for line in wanted for of in line)
+        complete = result.said("done", 0) and all(len(of) >= plan.laps for line in wanted for of in line)
         if result.code != 0 or not complete:
-            raise failed(command, label, result)
-        if result.err not in self.said:
-            self.said.add(result.err)
+            raise failed(command, column.label, result)
+        if result.err not in plan.said:
+            plan.said.add(result.err)
             sys.stderr.write(result.err)
-        return [[median(of) for of in line] for line in wanted]
+        seconds, work = ([[median(lap[part] for lap in of) for of in line] for line in wanted] for part in (0, 1))
+        return Job(seconds, work, *(kind(*([word for [word] in result.said(name, 1)][-1:] or ["0"]))
+                                    for kind, name in ((float, "unit"), (int, "messages"))))
+
+
+def _list(values: Iterable[int]) -> str:
+    return ",".join(map(str, values))
 
 
 def _environment(settings: list[str]) -> dict[str, str | None]:
@@ -229,7 +288,7 @@ def _environment(settings: list[str]) -> dict[str, str | None]:
 
 
 def failed(command: list[str], label: str, result: Result) -> Refusal:
-    sys.stderr.write(result.err)
     status = "but its results are not complete" if result.code == 0 else "its messages are above"
     return Refusal(MISSING if result.code in (127, MISSING) else FAILED,
-                   f"column {label}: this command ended with status {result.code}, {status}:\n    {' '.join(command)}")
+                   f"column {label}: this command ended with status {result.code}, {status}:\n    {' '.join(command)}",
+                   result.err)

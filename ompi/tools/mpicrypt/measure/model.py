@@ -12,7 +12,7 @@ from typing import Any, Callable
 from . import figure, formulas, table
 from .predict import PATTERNS, Case, Setting, predict
 from .table import Column, Row
-from .verb import FAILED, MISSING, Option, Refusal, Verb, between, choice, choices, require, size, sizes, writable
+from .verb import FAILED, MISSING, Option, Refusal, Tool, Verb, between, choice, choices, require, size, sizes, writable
 
 RANKS_MAX = 1 << 22
 ROWS_MAX = 100000
@@ -152,12 +152,12 @@ def _panels(cases: list[Case], rows: list[Row]) -> list[figure.Panel]:
 
 # ---- the verb ----
 
-def main(options: SimpleNamespace, profiles: str) -> None:
+def main(options: SimpleNamespace, tool: Tool) -> None:
     _check(options)
     lists = [getattr(options, name) for name in ("pattern", "gbps", "nodes", "ranks", "compute", "threads", "k", "size")]
     combinations = math.prod(map(len, lists))
     require(combinations <= ROWS_MAX, f"{combinations} predictions are more than {ROWS_MAX}")
-    setting = _setting(options, profiles)
+    setting = _setting(options, tool.profiles)
     cases = [Case(*values) for values in product(*lists)]           # the size changes fastest
     rows = [predict(setting, case) for case in cases]
     comm, enc = formulas.to_text(setting.model.comm), formulas.to_text(setting.model.enc)

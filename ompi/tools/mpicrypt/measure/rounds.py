@@ -9,13 +9,15 @@ import math
 import sys
 import time
 from dataclasses import dataclass, field
-from statistics import quantiles
-from typing import NamedTuple
+from statistics import median, quantiles
+from typing import Callable, NamedTuple
 
+from . import table
 from .jobs import WINDOW, Column, Site
-from .table import Row
+from .table import Column as Heading, Row
 
 NEAR_BEST = 1.10
+CALIBRATING = 3                 # jobs
 NEWS_AFTER = 20                 # seconds between lines about progress, where that is no terminal
 
 
@@ -50,69 +52,143 @@ class Progress:
             print(f"\r{'':74}\r", end="", file=sys.stderr, flush=True)
 
 
+def _over(value: float, of: float) -> float:
+    return value / of if of else math.nan
+
+
 @dataclass
 class Series:
-    """Every value of a pattern, at several sizes.  `together`: one job measures all columns, and all rounds count as FAST."""
+    """Every value of a pattern, at several sizes.  `every`: all rounds count as FAST."""
     site: Site
     pattern: str
     columns: list[Column]
     sizes: list[int]
-    together: bool = False
+    every: bool = False
     rounds: list[list[list[float]]] = field(default_factory=list)      # [round][column][size]: seconds
+    work: list[list[list[float]]] = field(default_factory=list)        # computation in that time
+    messages: int = 0           # of a rank in a step
 
-    def measure(self, rounds: int, most: int) -> Series:
-        """Until `rounds` of them are FAST at every size, or `most` have been run."""
-        count = len(self.columns)
-        while len(self.rounds) < most and (fast := self.fewest_fast()) < rounds:
-            turn = len(self.rounds)
-            times: dict[int, list[float]] = {}
-            for step in range(1 if self.together else count):
-                first = 0 if self.together else (turn + step) % count
-                columns = self.columns if self.together else [self.columns[first]]
-                Progress.show(f"{fast} {'done' if self.together else 'FAST'}: {columns[0].label}", turn * count + step,
-                              most * count)
-                times.update(enumerate(self.site.times(self.pattern, columns, self.sizes), first))
-            self.rounds.append([times[number] for number in range(count)])
-        Progress.end()
+    def measure(self, rounds: int, most: int, complete: Callable[[Series], bool] | None = None) -> Series:
+        """Until `rounds` of them are FAST at every size, or something else is complete; or until `most` have been run."""
+        complete = complete or (lambda series: series.fewest_fast() >= rounds)
+        try:
+            units = self._calibrate()
+            while len(self.rounds) < most and not complete(self):
+                self._round(units, most)
+        finally:
+            Progress.end()
         return self
 
-    def fast(self, size: int) -> list[list[list[float]]]:
+    def _calibrate(self) -> list[int]:
+        """How much work makes the wanted share of plain's time, with each size: by plain jobs without any."""
+        share = self.site.variant.compute / 100
+        if not share:
+            return []
+        jobs = [self.site.times(self.pattern, self.columns[:1], self.sizes, []) for _ in range(CALIBRATING)]
+        unit = median(job.unit for job in jobs)
+        return [int(median(job.seconds[0][size] for job in jobs) * share / (1 - share) / unit + 0.5)
+                for size in range(len(self.sizes))]
+
+    def together(self, column: int) -> list[int]:
+        """The columns that one job measures with this one: algorithms in the same settings."""
+        mine = self.columns[column]
+        return [number for number, one in enumerate(self.columns)
+                if number == column or (one.algorithm and mine.algorithm and one.settings == mine.settings)]
+
+    def _round(self, units: list[int], most: int) -> None:
+        count, turn, fast = len(self.columns), len(self.rounds), self.fewest_fast()
+        seconds: dict[int, list[float]] = {}
+        work: dict[int, list[float]] = {}
+        for step in range(count):
+            first, *others = self.together((turn + step) % count)
+            if first != (turn + step) % count:
+                continue
+            Progress.show(f"{fast} {'done' if self.every else 'FAST'}: {self.columns[first].label}", turn * count + step,
+                          most * count)
+            numbers = [first, *others]
+            job = self.site.times(self.pattern, [self.columns[number] for number in numbers], self.sizes, units)
+            seconds.update(zip(numbers, job.seconds))
+            work.update(zip(numbers, job.work))
+            self.messages = job.messages
+        self.rounds.append([seconds[number] for number in range(count)])
+        self.work.append([work[number] for number in range(count)])
+
+    def fast(self, size: int) -> list[int]:
         """The rounds in which plain (column 0) took at most 1.1 times the first quartile of its times."""
         limit = NEAR_BEST * Spread.of([one[0][size] for one in self.rounds]).low
-        return [one for one in self.rounds if self.together or one[0][size] <= limit]
+        return [number for number, one in enumerate(self.rounds) if self.every or one[0][size] <= limit]
 
     def fewest_fast(self) -> int:
         return min(len(self.fast(size)) for size in range(len(self.sizes)))
 
     def us(self, column: int, size: int) -> Spread:
-        return Spread.of([1e6 * one[column][size] for one in self.fast(size)])
+        return Spread.of([1e6 * self.rounds[number][column][size] for number in self.fast(size)])
 
-    def ratio(self, column: int, to: int, size: int) -> Spread:
+    def ratio(self, column: int, to: int, size: int, numbers: list[int] | None = None) -> Spread:
         """Of the time of a column to that of another, within a round."""
-        return Spread.of([one[column][size] / one[to][size] for one in self.fast(size)])
+        numbers = self.fast(size) if numbers is None else numbers
+        return Spread.of([_over(self.rounds[number][column][size], self.rounds[number][to][size]) for number in numbers])
 
     # ---- results ----
 
     @property
     def variant(self) -> str:
         variant = self.site.variant
-        if self.pattern == "pairs":
+        if self.pattern == "pairs" and not variant.name:
             return f"1 pair x {WINDOW}"
-        return f"{variant.nodes}x{variant.width} {variant.order}" if variant.nodes else self.pattern
+        return variant.name or (f"{variant.nodes}x{variant.width} {variant.order}" if variant.nodes else self.pattern)
 
     def results(self) -> list[Row]:
         return [self._result(size, column) for size in range(len(self.sizes)) for column in range(len(self.columns))]
 
     def _result(self, size: int, column: int) -> Row:
-        fast, ranks = self.fast(size), self.site.variant.ranks
-        slow = [one for one in self.rounds if one not in fast]
+        variant, count, fast = self.site.variant, self.sizes[size], self.fast(size)
+        slow = [number for number in range(len(self.rounds)) if number not in fast]
         us, ratio = self.us(column, size), self.ratio(column, 0, size)
         # Bytes in that time: in a window, or those that a rank gets from others.
-        moved = {"pairs": WINDOW, "allgather": ranks - 1, "alltoall": ranks - 1}.get(self.pattern, 1)
-        return {"pattern": self.pattern, "variant": self.variant, "ranks": ranks, "bytes": self.sizes[size],
+        factor = {"pairs": WINDOW, "allgather": variant.ranks - 1, "alltoall": variant.ranks - 1}.get(self.pattern, 1)
+        moved = variant.moved(count, self.messages) if variant.moved else factor * count
+        pairs = [(self.rounds[number], self.work[number]) for number in fast]
+        share = Spread.of([_over(work[column][size], mine[column][size]) for mine, work in pairs])
+        comm = Spread.of([_over(mine[column][size] - work[column][size], mine[0][size] - work[0][size])
+                          for mine, work in pairs])
+        return {"pattern": self.pattern, "variant": self.variant, "ranks": variant.ranks, "bytes": count,
                 "column": self.columns[column].label, "bits": self.columns[column].bits,
                 "fast_rounds": len(fast), "rounds": len(self.rounds), "us": us.median, "us_q1": us.low, "us_q3": us.high,
-                "iqr_percent": 100 * (us.high - us.low) / us.median, "MBps": moved * self.sizes[size] / us.median,
+                "iqr_percent": _over(100 * (us.high - us.low), us.median), "MBps": _over(moved, us.median),
                 "ratio": ratio.median, "ratio_q1": ratio.low, "ratio_q3": ratio.high, "slow_rounds": len(slow),
-                "slow_ratio": Spread.of([one[column][size] / one[0][size] for one in slow]).median,
-                "work_percent": 0, "comm_ratio": ratio.median}          # no pattern of ours computes
+                "slow_ratio": self.ratio(column, 0, size, slow).median, "work_percent": 100 * share.median,
+                "comm_ratio": comm.median}
+
+    def raw(self) -> list[Row]:
+        """Every value."""
+        return [{"pattern": self.pattern, "variant": self.variant, "bytes": count, "column": self.columns[column].label,
+                 "round": number + 1, "fast": int(number in self.fast(size)), "us": 1e6 * one[column][size],
+                 "work_us": 1e6 * self.work[number][column][size], "ratio": _over(one[column][size], one[0][size])}
+                for size, count in enumerate(self.sizes) for column in range(len(self.columns))
+                for number, one in enumerate(self.rounds)]
+
+    # ---- algorithms side by side ----
+
+    def best(self, auto: int, size: int) -> int | None:
+        """The fastest algorithm that shares the job of this column."""
+        others = [column for column in self.together(auto) if column != auto]
+        return min(others, key=lambda column: self.ratio(column, auto, size).median, default=None)
+
+    def matrix(self) -> str:
+        """A line for each size: times over those of the first column; the best algorithm, and auto's time over it."""
+        first, *labels = [column.label for column in self.columns]
+        autos = [number for number, column in enumerate(self.columns)
+                 if column.algorithm == "auto" and self.best(number, 0) is not None]
+        headings = [Heading("bytes", "size"), Heading("us", f"{first} us", 1), *(Heading(label, label, 2) for label in labels)]
+        for auto in autos:
+            headings += [Heading(f"best {auto}", "best"), Heading(f"over {auto}", "auto/best", 2)]
+        rows: list[Row] = []
+        for size, count in enumerate(self.sizes):
+            row = {"bytes": count, "us": self.us(0, size).median,
+                   **{label: self.ratio(column, 0, size).median for column, label in enumerate(labels, 1)}}
+            for auto in autos:
+                best = self.best(auto, size)
+                row.update({f"best {auto}": self.columns[best].label, f"over {auto}": self.ratio(auto, best, size).median})
+            rows.append(row)
+        return f"{self.pattern} {self.variant}: times over those of {first}\n\n{table.text(headings, rows)}\n"

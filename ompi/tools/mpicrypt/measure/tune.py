@@ -2,16 +2,15 @@
 """mpicrypt tune: measure these nodes and write what suits them."""
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 import time
 from types import SimpleNamespace
 
 from . import figure, fit, table, tune_btl, tune_coll
-from .jobs import Plan, Site, Variant
+from .jobs import Plan, Site, Variant, program
 from .tune_pml import Tuning
-from .verb import MISSING, Option, Refusal, Verb, between, cannot_write, choice, choices, require, say, size, sizes, writable
+from .verb import Option, Tool, Verb, between, cannot_write, choice, choices, require, say, size, sizes, writable
 
 VERB = Verb(
     name="tune",
@@ -143,13 +142,10 @@ def _messages(options: SimpleNamespace, plan: Plan) -> None:
     say(f"\n{best}Written to {out}.  Jobs read it by\n    mpirun --mca pml crypt --mca mca_base_param_files {out} ./app")
 
 
-def main(options: SimpleNamespace, _profiles: str) -> None:
+def main(options: SimpleNamespace, _tool: Tool) -> None:
     options.out = options.out or ("coll-cryptag.rules" if options.coll else "ompi-crypt-tuned.conf")
-    program = options.program or str(pathlib.Path(__file__).resolve().parent.parent / "mpicrypt-mpi")
     figure.check(options.plot)
     writable(options.plot, options.csv, options.out)
-    if not os.access(program, os.X_OK):
-        raise Refusal(MISSING, f"there is no program {program}; --program names another one")
-    plan = Plan(options.mpirun, options.mapping, program, options.host, int(options.bits),
+    plan = Plan(options.mpirun, options.mapping, program(options.program), options.host, int(options.bits),
                 options.laps or (3 if options.quick else 5), options.lap_ms, not options.no_pin, options.cpus_per_rank)
     (_coll if options.coll else _messages)(options, plan)

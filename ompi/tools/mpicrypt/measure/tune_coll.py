@@ -13,10 +13,9 @@ import re
 import time
 from typing import TextIO
 
-from . import table
 from .jobs import Plan, Site, Variant
 from .rounds import Series
-from .table import Column as Heading, Row
+from .table import Row
 
 WORTH = 0.03                    # faster by less is noise
 RANKS_MAX = 1 << 20
@@ -51,18 +50,13 @@ def variants(of_shapes: list[tuple[int, int]], orders: list[str]) -> list[Varian
             if variant.width != 1 or number == 0 or found[number - 1].ranks != variant.ranks]
 
 
-def _best(series: Series, size: int) -> int:
-    """The fastest column that is an algorithm."""
-    return min(range(1, len(series.columns)), key=lambda column: series.ratio(column, 0, size).median)
-
-
 def _rules(series: Series) -> list[str]:
     """The algorithm of the size before unless another is worth it."""
     variant = series.site.variant
     mapping = "any" if variant.width == 1 else variant.order
     lines, last = [""], 0
     for size, count in enumerate(series.sizes):
-        best = _best(series, size)
+        best = series.best(0, size)
         best = last if last and series.ratio(last, best, size).median <= 1 + WORTH else best
         name, ratio = series.columns[best].label, series.ratio(best, 0, size)
         lines.append(f"# {count}: {name} {series.us(best, size).median:.1f} us, {ratio.median:.2f} of the automatic choice "
@@ -73,20 +67,6 @@ def _rules(series: Series) -> list[str]:
     return lines
 
 
-def _matrix(series: Series) -> str:
-    """A line for each size, a column for each algorithm; the best, and auto's time over it."""
-    auto, *labels = [column.label for column in series.columns]
-    headings = [Heading("bytes", "size"), Heading("us", f"{auto} us", 1), *(Heading(label, label, 2) for label in labels),
-                Heading("best", "best"), Heading("over", "auto/best", 2)]
-    rows = []
-    for size, count in enumerate(series.sizes):
-        best = _best(series, size)
-        rows.append({"bytes": count, "us": series.us(0, size).median, "best": series.columns[best].label,
-                     "over": series.ratio(0, best, size).median,
-                     **{label: series.ratio(column, 0, size).median for column, label in enumerate(labels, 1)}})
-    return f"{series.pattern} {series.variant}: times over those of {auto}\n\n{table.text(headings, rows)}\n"
-
-
 def tune(plan: Plan, of_variants: list[Variant], sizes: list[int], rounds: int, report: TextIO) -> tuple[list[str], list[Row]]:
     """The lines of the file, and the results."""
     lines: list[str] = []
@@ -94,8 +74,8 @@ def tune(plan: Plan, of_variants: list[Variant], sizes: list[int], rounds: int, 
     for operation, names in ALGORITHMS.items():
         for variant in of_variants:
             site = Site.find(plan, variant)
-            columns = [plan.crypt(name) for name in names.split(",")]
-            series = Series(site, operation, columns, sorted(sizes), together=True)
+            columns = [plan.crypt(name, algorithm=name) for name in names.split(",")]
+            series = Series(site, operation, columns, sorted(sizes), every=True)
             print(f"{operation} {series.variant}: measuring, {rounds} jobs ...", file=report, flush=True)
             series.measure(rounds, rounds)
             lines = lines or [
@@ -106,5 +86,5 @@ def tune(plan: Plan, of_variants: list[Variant], sizes: list[int], rounds: int, 
                 "# operation  mapping  nodes  ranks-a-node  bytes  algorithm"]
             lines += _rules(series)
             rows += series.results()
-            print(_matrix(series), end="", file=report, flush=True)
+            print(series.matrix(), end="", file=report, flush=True)
     return lines, rows

@@ -10,18 +10,18 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 OK, FAILED, USAGE, MISSING = range(4)       # as mpicrypt.h has them
 SIZE_MAX = 2**64 - 1
 
 
 class Refusal(Exception):
-    """The end of a verb, with an exit code and a sentence for the user."""
+    """The end of a verb, with an exit code and a sentence for the user, and what a job said before."""
 
-    def __init__(self, code: int, text: str) -> None:
+    def __init__(self, code: int, text: str, before: str = "") -> None:
         super().__init__(text)
-        self.code = code
+        self.code, self.before = code, before
 
 
 def require(holds: bool, text: str) -> None:
@@ -103,6 +103,8 @@ class Option:
 
     def value(self, text: str) -> Any:
         try:
+            if not text:
+                raise ValueError("it is empty")
             return self.parse(text)
         except ValueError as error:
             raise Refusal(USAGE, f"--{self.name}: {error}") from error
@@ -116,15 +118,19 @@ class Verb:
     description: str                            # paragraphs, separated by empty lines
     options: tuple[Option, ...]
     examples: str
+    operands: bool = False                      # words that are no options, as `operands`
 
     def parse(self, arguments: list[str]) -> SimpleNamespace:
         """Every option by its name, '-' as '_'.  One that was not given and has no default is None, or False."""
         table = {f"--{option.name}": option for option in self.options}
         values = {name: option.value(option.fallback) if option.fallback is not None else None if option.parse else False
                   for name, option in table.items()}
-        words = iter(arguments)
+        words, operands = iter(arguments), []
         for text in words:
             name, equals, value = text.partition("=")
+            if self.operands and (text == "--" or not text.startswith("-")):
+                operands += words if text == "--" else [text]
+                continue
             require(name in table, f"{'unknown option' if text[:1] == '-' else 'unexpected word'} '{text}'; "
                     f"see 'mpicrypt {self.name} --help'")
             option = table[name]
@@ -135,7 +141,7 @@ class Verb:
             given = value if equals else next(words, None)
             require(given is not None, f"{name} needs a value: {name} {option.argument}")
             values[name] = option.value(given)
-        return SimpleNamespace(**{name[2:].replace("-", "_"): value for name, value in values.items()})
+        return SimpleNamespace(operands=operands, **{name[2:].replace("-", "_"): value for name, value in values.items()})
 
     def help(self) -> str:
         parts = [f"NAME\n       mpicrypt {self.name} - {self.summary}\n",
@@ -182,22 +188,35 @@ def writable(*paths: str | None) -> None:
                 raise cannot_write(path, error) from error
 
 
-def run(verb: Verb, main: Callable[[SimpleNamespace, str], None]) -> int:
-    """The exit code.  The command is PROFILES ARGUMENT...  What is printed must reach its file: a full disk is a failure."""
+class Tool(NamedTuple):
+    """What started this, and how."""
+    path: str
+    profiles: str
+    words: list[str]
+
+
+def complain(verb: str, refusal: Refusal) -> None:
+    print(f"{harmless(refusal.before)}mpicrypt {verb}: {harmless(str(refusal))}", file=sys.stderr, flush=True)
+
+
+def run(verb: Verb, main: Callable[[SimpleNamespace, Tool], int | None]) -> int:
+    """The exit code.  The command is MPICRYPT PROFILES ARGUMENT...  What is printed must reach its file: a full disk is a
+    failure."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    directory, *arguments = sys.argv[1:]
+    sys.stdout.reconfigure(errors="surrogateescape")        # names of files and columns may be any bytes
+    path, profiles, *arguments = sys.argv[1:]
     code = OK
     try:
         try:
             if {"--help", "-h"} & set(arguments):
                 print(verb.help())
             else:
-                main(verb.parse(arguments), directory)
+                code = main(verb.parse(arguments), Tool(path, profiles, arguments)) or OK
         except Refusal as refusal:
             code = refusal.code
-            print(f"mpicrypt {verb.name}: {harmless(str(refusal))}", file=sys.stderr)
+            complain(verb.name, refusal)
         sys.stdout.flush()
     except OSError as error:
         code = FAILED

@@ -1,9 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Results of `mpicrypt speed`: table, JSON, plot.
+ * Results of `mpicrypt speed`: table, JSON, and the JSON for a plot.
  */
-#include "ompi/tools/mpicrypt/plot/plot.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "speed.h"
 
 static const mpicrypt_column_t columns[] = {
@@ -32,18 +36,18 @@ mpicrypt_table_t *mpicrypt_speed_table(void)
     return mpicrypt_table_new(columns);
 }
 
-void mpicrypt_speed_json(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table)
+void mpicrypt_speed_json(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table, FILE *out)
 {
-    printf("{\n  \"benchmark\": \"speed\",\n  \"cipher\": \"AES-GCM\",\n  \"rounds\": %zu,\n  \"providers\": {", plan->rounds);
+    fprintf(out, "{\n  \"benchmark\": \"speed\",\n  \"cipher\": \"AES-GCM\",\n  \"rounds\": %zu,\n  \"providers\": {", plan->rounds);
     for (int m = 0; m < plan->module_count; ++m) {
-        printf("%s", 0 == m ? "" : ", ");
-        mpicrypt_json_text(stdout, plan->modules[m]->name);
-        printf(": ");
-        mpicrypt_json_text(stdout, plan->modules[m]->version());
+        fprintf(out, "%s", 0 == m ? "" : ", ");
+        mpicrypt_json_text(out, plan->modules[m]->name);
+        fprintf(out, ": ");
+        mpicrypt_json_text(out, plan->modules[m]->version());
     }
-    printf("},\n  \"results\": ");
-    mpicrypt_table_json(table, stdout);
-    printf("\n}\n");
+    fprintf(out, "},\n  \"results\": ");
+    mpicrypt_table_json(table, out);
+    fprintf(out, "\n}\n");
 }
 
 void mpicrypt_speed_print(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table)
@@ -57,29 +61,21 @@ void mpicrypt_speed_print(const mpicrypt_speed_plan_t *plan, const mpicrypt_tabl
     mpicrypt_table_print(table, stdout);
 }
 
-/* One panel per key size and thread count, one curve per provider. */
-int mpicrypt_speed_plot(const mpicrypt_speed_plan_t *plan, const char *path)
+/* Python draws what it gets as JSON: ends with its exit code, or after a message. */
+int mpicrypt_speed_plot(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table, const char *path)
 {
-    int panel_count = plan->bits.count * plan->threads.count, panel = 0, rc;
-    mpicrypt_plot_t *picture = mpicrypt_plot_new("AES-GCM sealing", panel_count);
-    char title[64];
+    int file = memfd_create("results", MFD_CLOEXEC);
+    FILE *out = file < 0 ? NULL : fdopen(file, "w");
 
-    for (int b = 0; b < plan->bits.count; ++b) {
-        for (int t = 0; t < plan->threads.count; ++t, ++panel) {
-            snprintf(title, sizeof(title), "%zu bits, %zu thread%s", plan->bits.value[b], plan->threads.value[t],
-                     1 == plan->threads.value[t] ? "" : "s");
-            mpicrypt_plot_panel(picture, panel, title, "message size (bytes)", "GB/s");
-            mpicrypt_plot_axes(picture, panel, MPICRYPT_AXIS_BYTES, MPICRYPT_AXIS_LINEAR);
-            for (int r = 0; r < plan->result_count; ++r) {
-                const mpicrypt_speed_result_t *result = &plan->results[r];
-                if (result->bits == plan->bits.value[b] && result->threads == plan->threads.value[t] && 0 < result->bytes) {
-                    mpicrypt_plot_point(picture, panel, result->provider, (double) result->bytes,
-                                        result->seal_MBps / 1000);
-                }
-            }
-        }
+    if (NULL == out) {
+        return mpicrypt_error(MPICRYPT_FAILED, "no file for results: %s", strerror(errno));
     }
-    rc = mpicrypt_plot_write(picture, path);
-    mpicrypt_plot_free(picture);
-    return rc;
+    mpicrypt_speed_json(plan, table, out);
+    if (0 != fflush(out) || 0 != lseek(file, 0, SEEK_SET) || dup2(file, STDIN_FILENO) < 0) {
+        return mpicrypt_error(MPICRYPT_FAILED, "no file for results: %s", strerror(errno));
+    }
+    if (0 != fflush(stdout) || ferror(stdout)) {
+        return MPICRYPT_FAILED;                 /* which is said at the end */
+    }
+    return mpicrypt_become("plot", 2, (char *[]){"--plot", (char *) path});
 }

@@ -7,8 +7,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "ompi/tools/mpicrypt/plot/plot.h"
 #include "speed.h"
 
 static mpicrypt_names_t wanted;
@@ -35,8 +35,8 @@ static const mpicrypt_option_t options[] = {
     {"json", MPICRYPT_FLAG, NULL, NULL, &json,
      "Print JSON instead of the table."},
     {"plot", MPICRYPT_TEXT, "FILE", NULL, &plot_path,
-     "Also plot encryption throughput over message size. FILE ends in .svg, or in .png if the cairo library (Debian: "
-     "libcairo2) is installed."},
+     "Also plot encryption throughput over message size. FILE ends in .svg or .png. It needs python3 and matplotlib "
+     "(Debian: python3-matplotlib)."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
@@ -70,10 +70,12 @@ static int check_values(int cpu_count)
 /* Before the measurement, not after it. */
 static int check_files(void)
 {
-    int rc = NULL == plot_path ? MPICRYPT_OK : mpicrypt_plot_check(plot_path);
-    if (MPICRYPT_OK == rc) {
-        rc = mpicrypt_writable(csv_path);
+    const char *end = NULL == plot_path ? NULL : strrchr(plot_path, '.');
+
+    if (NULL != plot_path && (NULL == end || (0 != strcasecmp(end, ".svg") && 0 != strcasecmp(end, ".png")))) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--plot: %s ends in neither .svg nor .png", plot_path);
     }
+    int rc = mpicrypt_writable(csv_path);
     return MPICRYPT_OK != rc ? rc : mpicrypt_writable(plot_path);
 }
 
@@ -117,14 +119,14 @@ static int output(const mpicrypt_table_t *table)
     bool csv_on_stdout = NULL != csv_path && 0 == strcmp(csv_path, "-");
 
     if (json) {
-        mpicrypt_speed_json(&plan, table);
+        mpicrypt_speed_json(&plan, table, stdout);
     } else if (!csv_on_stdout) {
         mpicrypt_speed_print(&plan, table);
     }
     if (NULL != csv_path) {
         rc = mpicrypt_table_csv_file(table, csv_path);
     }
-    return MPICRYPT_OK == rc && NULL != plot_path ? mpicrypt_speed_plot(&plan, plot_path) : rc;
+    return MPICRYPT_OK == rc && NULL != plot_path ? mpicrypt_speed_plot(&plan, table, plot_path) : rc;
 }
 
 static int run(int operand_count, char **operands)
@@ -153,19 +155,12 @@ static int run(int operand_count, char **operands)
     if (MPICRYPT_OK != rc) {
         goto close_providers;
     }
-    plan.results = calloc((size_t) plan.bits.count * (size_t) plan.threads.count * (size_t) plan.sizes.count
-                          * (size_t) plan.module_count, sizeof(*plan.results));
-    if (NULL == plan.results) {
-        rc = mpicrypt_error(MPICRYPT_FAILED, "out of memory");
-        goto close_providers;
-    }
     table = mpicrypt_speed_table();
     rc = mpicrypt_speed_measure(&plan, cpus, table);
     if (MPICRYPT_OK == rc) {
         rc = output(table);
     }
     mpicrypt_table_free(table);
-    free(plan.results);
 
 close_providers:
     mpicrypt_providers_close();

@@ -79,29 +79,21 @@ int mpicrypt_speed_open(mpicrypt_speed_team_t *team, const mpicrypt_speed_cell_t
 
 /* ---- a run: speed/measure.c, speed/show.c ---- */
 
-/* What a curve of the plot is made of. */
-typedef struct mpicrypt_speed_result {
-    const char *provider;
-    size_t bits, threads, bytes;
-    double seal_MBps;
-} mpicrypt_speed_result_t;
-
 typedef struct mpicrypt_speed_plan {
     mpicrypt_sizes_t bits, sizes, threads;
     size_t rounds;
     double batch_ms;
     const opal_aead_module_t *modules[MPICRYPT_PROVIDERS_MAX];
     int module_count;
-    mpicrypt_speed_result_t *results;   /* room for one of each combination */
     int result_count;
 } mpicrypt_speed_plan_t;
 
-/* Fill table and results. */
+/* Fill the table. */
 int mpicrypt_speed_measure(mpicrypt_speed_plan_t *plan, const int *cpus, mpicrypt_table_t *table);
 
 mpicrypt_table_t *mpicrypt_speed_table(void);
 void mpicrypt_speed_print(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table);
-void mpicrypt_speed_json(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table);
-int mpicrypt_speed_plot(const mpicrypt_speed_plan_t *plan, const char *path);
+void mpicrypt_speed_json(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table, FILE *out);
+int mpicrypt_speed_plot(const mpicrypt_speed_plan_t *plan, const mpicrypt_table_t *table, const char *path);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt-times.so: what the calls of MPI (bench/times_calls.c) tell the
- * clock (bench/times.c).
+ * mpicrypt-times.so: what the calls of MPI (rank/times_calls.c) tell the
+ * clock (rank/times.c).
  */
-#ifndef MPICRYPT_BENCH_TIMES_H
-#define MPICRYPT_BENCH_TIMES_H
+#ifndef MPICRYPT_RANK_TIMES_H
+#define MPICRYPT_RANK_TIMES_H
 
 #include <stdbool.h>
 

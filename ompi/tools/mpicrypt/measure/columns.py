@@ -1,0 +1,129 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""What `mpicrypt bench` compares.  A column is a set of MCA parameters, and words for mpicrypt-mpi; `plain` is always the
+first, as every ratio is to it."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .jobs import Column, Plan
+from .verb import require
+
+MOST = 32
+
+# What the parameters of pml/crypt's own messages are for.
+PML = "crypt_transport=pml"
+# Sending all by copies in 512 KiB fragments suits a loop-like network better than what Open MPI chooses, and larger eager
+# limits avoid its rendezvous.
+TUNED = "btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma btl_tcp_max_send_size=524288"
+RAISED = ("btl_tcp_eager_limit=262144 btl_tcp_rndv_eager_limit=262144 btl_tcp_max_send_size=262144 "
+          "btl_tcp_endpoint_cache=17408")
+# What encrypted files do by themselves: cycles of collective calls that a cache holds.
+SHORT_CYCLES = "io_ompio_bytes_per_agg=4194304"
+# A program that is not ours cannot seal by itself: every message whole, by one thread of OpenSSL, on every hop of a collective.
+WHOLE = f"{PML} pml_crypt_t=0:1:4G aead=openssl coll=^cryptag"
+# On 5.0, coll/han stands above coll/tuned.
+RING = "coll=^han coll_tuned_use_dynamic_rules=1 coll_tuned_allgather_algorithm=ring"
+
+
+class Scheme(NamedTuple):
+    crypt: bool
+    settings: str = ""
+    words: str = ""
+
+
+SEALED = "--seal={bits}"
+SCHEMES = {
+    "plain": Scheme(False),
+    "tuned": Scheme(False, TUNED),
+    "raised": Scheme(False, RAISED),
+    "naive": Scheme(False, words=SEALED),
+    "bare": Scheme(False, words=f"{SEALED} --bare"),
+    "crypt": Scheme(True),
+    "crypt-tuned": Scheme(True, f"{PML} {TUNED}"),
+    "crypt-raised": Scheme(True, f"{PML} {RAISED}"),
+    "pipe": Scheme(True, f"{PML} pml_crypt_t=1"),
+    "threads": Scheme(True, f"{PML} pml_crypt_t=0:256:4G"),         # as many as a process has processors, less one
+    "both": Scheme(True, f"{PML} pml_crypt_t=256"),
+    "pml": Scheme(True, PML),
+    "btl": Scheme(True, "crypt_transport=btl"),
+    "btl-ktls": Scheme(True, "crypt_transport=btl btl_crypt_ktls=auto", "--kernel"),
+    "socket": Scheme(False, words="--socket"),
+    "socket-sealed": Scheme(False, words=f"{SEALED} --bare --socket"),
+    "socket-copied": Scheme(False, words=f"{SEALED} --bare --socket --copied"),
+}
+
+
+@dataclass
+class Columns:
+    """Of a pattern, as they are added."""
+    plan: Plan
+    pattern: str
+    bits: list[int]
+    sizes: list[int]
+    found: list[Column]
+
+    def add(self, name: str, scheme: Scheme, algorithm: str = "", bits: list[int] | None = None) -> None:
+        """One for each key size, if anything is sealed."""
+        for size in bits or (self.bits if scheme.crypt or SEALED in scheme.words else [0]):
+            label = name if size == 0 or len(self.bits) == 1 else f"{name}-{size}"
+            settings = scheme.settings.split()
+            column = self.plan.crypt(label, *settings, bits=size) if scheme.crypt else self.plan.plain(label, *settings)
+            require(len(self.found) < MOST, f"more than {MOST} columns")
+            require(all(one.label != label for one in self.found), f"column {label} is there twice")
+            self.found.append(column._replace(bits=size, algorithm=algorithm,
+                                              words=tuple(scheme.words.format(bits=size).split())))
+
+    def named(self, name: str) -> None:
+        require(name in SCHEMES, f"--schemes: there is no '{name}'; there are: {', '.join(SCHEMES)}")
+        scheme, nas = SCHEMES[name], self.pattern == "nas"
+        if "--socket" in scheme.words:
+            require(self.pattern in ("pingpong", "pairs"), f"--schemes: {name} is for pingpong and pairs only")
+            require(0 not in self.sizes, f"--schemes: {name} has no messages of 0 bytes")
+        if self.plan.host != "ob1":
+            require(not name.startswith("btl"), f"--schemes: {name} is a transport for the host ob1")
+            require("btl_tcp_" not in scheme.settings, f"--schemes: {name} changes btl/tcp, which only the host ob1 uses")
+        require(not nas or "--bare" not in scheme.words, f"--schemes: {name} is for messages of this benchmark's own")
+        self.add(name, Scheme(True, WHOLE) if nas and name == "naive" else scheme)
+
+    def collective(self, names: list[str], known: str) -> None:
+        """Algorithms of coll/cryptag are compared within one job, which changes a parameter between laps; `ring` needs a job of
+        its own."""
+        for name in names:
+            require(name in known.split(",") or name == "plain",
+                    f"--schemes: there is no '{name}' for {self.pattern}; there are: {known}")
+        if "ring" in names:
+            self.add("ring", Scheme(False, RING))
+        for bits in self.bits:
+            for name in names:
+                if name not in ("plain", "ring"):
+                    self.add(name, Scheme(True), name, [bits])
+
+    def files(self, label: str) -> None:
+        self.add("plain-cycles", Scheme(False, SHORT_CYCLES))
+        self.add("messages", Scheme(True), bits=self.bits[:1])
+        self.add("file", Scheme(True, words="--algorithm=aes-{bits}-gcm"))
+        self.found = [one._replace(words=(*one.words, f"--label={label}")) if one.words else one for one in self.found]
+
+    def custom(self, text: str) -> None:
+        """NAME PARAMETER=VALUE..., encrypted if pml=crypt is among them."""
+        name, *settings = text.split() or [""]
+        for setting in settings:
+            require(setting.find("=") > 0, f"column '{text}': '{setting}' is not PARAMETER=VALUE")
+        require(name != "" and not set(name) & set("=,"), f"column '{text}' does not begin with a name")
+        pml = ([setting[4:] for setting in settings if setting.startswith("pml=")] or [self.plan.host])[-1]
+        rest = " ".join(setting for setting in settings if not setting.startswith("pml="))
+        self.add(name, Scheme(pml == "crypt", rest), bits=self.bits[:1] if pml == "crypt" else None)
+        if pml != "crypt":
+            self.found[-1].settings[0] = f"pml={pml}"
+
+
+def describe(column: Column, before: Column | None, pattern: str) -> str:
+    """A line about it, after the one before."""
+    joined = before is not None and column.algorithm and before.algorithm and column.settings == before.settings
+    parts = ["sealed by the benchmark;"] * any(word.startswith("--seal=") for word in column.words)
+    parts += ["over a socket, MPI only to start;"] * ("--socket" in column.words)
+    parts += ["copied once more;"] * ("--copied" in column.words)
+    parts += ["the same job"] if joined else column.settings
+    chosen = f", in it coll_cryptag_{pattern}_algorithm={column.algorithm}" if column.algorithm else ""
+    return f"{column.label:<14} {' '.join(parts)}{chosen}"

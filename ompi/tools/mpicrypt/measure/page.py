@@ -1,0 +1,176 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""`mpicrypt bench all` and `--html`: one benchmark after another, on one page that needs no other file.  One that fails is
+reported, and the others go on."""
+from __future__ import annotations
+
+import copy
+import csv
+import html
+import io
+import os
+import shlex
+import socket
+import time
+from types import SimpleNamespace
+from typing import Callable, TextIO
+
+from . import figure, papers, speed
+from .figure import Panel
+from .launch import launch
+from .report import Report
+from .table import Row
+from .verb import FAILED, OK, Refusal, Tool, cannot_write, complain, harmless, require, size_text, writable
+
+ABOUT = {
+    "speed": "How fast this machine seals and opens, by provider; no message is sent.",
+    "pingpong": "One-way time of a message that goes to another node and back.",
+    "pairs": "Several ranks of a node each send a window of messages to a partner on another node.",
+    "stencil": "Ranks compute, then exchange messages with their neighbors in a periodic grid.",
+    "allgather": "MPI_Allgather over all ranks; the size is what a rank contributes.",
+    "bcast": "MPI_Bcast from rank 0.",
+    "alltoall": "MPI_Alltoall; the size is the block between two ranks.",
+    "io": "Collective access to files; the size is the block size of the encryption.",
+}
+NO_IO = "not measured: it needs a key of files (mpicrypt key new LABEL, then --label LABEL), and --dir"
+
+HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>mpicrypt bench</title>
+<style>
+body { font-family: sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222; }
+pre { background: #f4f4f4; padding: 1em; overflow-x: auto; font-size: 80%; }
+svg { max-width: 100%; height: auto; display: block; margin: 1em 0; }
+table { border-collapse: collapse; margin: 1em 0; }
+td, th { border: 1px solid #ccc; padding: 0.2em 0.6em; text-align: left; }
+</style>
+</head>
+<body>
+<h1>mpicrypt bench</h1>
+"""
+# Single algorithms, and plain with other settings, do not say how well we do as a whole.
+PARTS = {"plain", "tuned", "raised", "socket", "ring", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2", "hs3",
+         "binomial", "chain", "node", "rows", "pairs", "hop"}
+
+
+def _escaped(text: str) -> str:
+    return html.escape(harmless(text))
+
+
+def _begin(tool: Tool) -> str:
+    version = launch([tool.path, "--version"], {}).out.split()
+    with open("/proc/cpuinfo", errors="replace") as lines:
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    words = shlex.join(["mpicrypt", "bench", *tool.words])
+    return (f"{HEAD}<p>ompi-crypt {_escaped(' '.join(version[-1:]))}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, "
+            f"started on {_escaped(socket.gethostname())} ({os.cpu_count()} processors, {_escaped(' '.join(names[:1]))})</p>\n"
+            f"<pre>{_escaped(words)}</pre>\n<p>Ratios are times over that of plain MPI of the same run: 1 is as fast as plain, "
+            "2 takes twice as long. Tables say how often each value was measured, and how far the values are apart.</p>\n")
+
+
+# ---- the parts of a section ----
+
+def _speed(rounds: int, lap_ms: float, tool: Tool) -> Report:
+    """The verb, which is a program of its own: its table, and CSV into a file in memory."""
+    with open(os.memfd_create("results"), "r+", encoding="utf-8") as results:
+        command = [tool.path, "speed", f"--rounds={rounds}", f"--batch-ms={0.3 * lap_ms:g}",
+                   f"--csv=/proc/{os.getpid()}/fd/{results.fileno()}"]
+        result = launch(command, {})
+        if result.code != 0:
+            raise Refusal(result.code, "mpicrypt speed failed", result.err)
+        rows = list(csv.DictReader(results))
+    return Report({}, result.out, rows, [], speed.panels(rows))
+
+
+def _picture(title: str, panels: list[Panel], lacking: list[Refusal]) -> str:
+    """SVG; or nothing, and why."""
+    out = io.StringIO()
+    try:
+        figure.draw(title, panels, out)
+    except Refusal as refusal:
+        lacking.append(refusal)
+        return ""
+    return out.getvalue()[out.getvalue().index("<svg"):]
+
+
+def _beside_papers(name: str, rows: list[Row], lacking: list[Refusal]) -> str:
+    """Our ratios beside theirs, and a table with their sources."""
+    published = papers.ratios(name)
+    if not published:
+        return ""
+    panel = Panel("time / plain: this run, and what the papers print", "message size (bytes)", "time / plain", True, True)
+    for row in rows:
+        label = str(row["column"])
+        if row["bytes"] > 0 and (label[:-4] if label.endswith(("-128", "-192", "-256")) else label) not in PARTS:
+            panel.add(f"{label}, {row['variant']}", row["bytes"], row["ratio"], row["ratio_q1"], row["ratio_q3"])
+    for row in published:
+        panel.add(row["curve"], row["bytes"], row["ratio"])
+    cells = "".join(f"<tr><td>{_escaped(row['curve'])}</td><td>{size_text(row['bytes'])}</td><td>{row['ratio']:.3f}</td>"
+                    f"<td>{_escaped(row['source'])}</td></tr>\n" for row in published)
+    return (f"{_picture('beside the papers', [panel], lacking)}<details><summary>The papers' figures</summary>\n<table><tr>"
+            f"<th>curve</th><th>size</th><th>time / plain</th><th>source</th></tr>\n{cells}</table>\n<p>Other machines, "
+            "networks and plain MPI libraries: what can be compared is how the ratio goes with the size.</p></details>\n")
+
+
+def _section(name: str, found: Report | None, said: str, published: bool, lacking: list[Refusal]) -> str:
+    pictures = _picture(name, found.panels, lacking) if found else ""
+    pictures += _beside_papers(name, found.rows, lacking) if found and published else ""
+    return (f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_escaped(ABOUT[name])}</p>\n{pictures}<details'
+            f"{'' if pictures else ' open'}><summary>Table</summary>\n<pre>{_escaped(said)}</pre></details>\n</section>\n")
+
+
+# ---- one after another ----
+
+def _one(options: SimpleNamespace, name: str, rounds: int, tool: Tool,
+         run: Callable[..., Report]) -> tuple[Report | None, str, int]:
+    """Its report, what it says, and its exit code."""
+    if name == "io" and options.label is None:
+        return None, NO_IO, OK
+    try:
+        found = _speed(rounds, options.lap_ms or 10, tool) if name == "speed" else run(copy.copy(options), name)
+        return found, found.text, found.code
+    except Refusal as refusal:
+        complain("bench", refusal)
+        complain("bench", Refusal(FAILED, f"{name} failed (status {refusal.code}); its messages are above"))
+        return None, f"{refusal.before}{refusal}", FAILED
+
+
+def check(options: SimpleNamespace, pattern: str) -> None:
+    require(pattern != "nas", "nas has no --html")
+    require(not any((options.csv, options.raw, options.plot, options.json)),
+            "all and --html have no --csv, --raw, --plot and --json")
+    require(pattern != "all" or not (options.schemes or options.local),
+            "--schemes and --local are for one benchmark, not for all")
+    writable(options.html)
+
+
+def run(options: SimpleNamespace, pattern: str, rounds: int, tool: Tool, measure: Callable[..., Report]) -> int:
+    """Each benchmark takes the options that are its own; `rounds` are those of mpicrypt speed."""
+    code, out = OK, None
+    lacking: list[Refusal] = []
+    try:
+        out = open(options.html, "w", encoding="utf-8") if options.html else None
+        _write(out, _begin(tool) if out else "")
+        for name in ABOUT if pattern == "all" else [pattern]:
+            found, said, failed = _one(options, name, rounds, tool, measure)
+            code = code or failed
+            if out is None:
+                print(f"== {name}\n\n{harmless(said)}\n", flush=True)
+                continue
+            _write(out, _section(name, found, said, options.published, lacking))
+        _write(out, "</body>\n</html>\n")
+    except OSError as error:
+        raise cannot_write(options.html or "standard output", error) from error
+    finally:
+        if out:
+            out.close()
+    if lacking:
+        raise lacking[0]
+    return code
+
+
+def _write(out: TextIO | None, text: str) -> None:
+    if out:
+        out.write(text)
+        out.flush()
