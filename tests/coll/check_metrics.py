@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Compares what the ranks counted (output of `metrics`) with the simulator,
-rank by rank, and with the closed forms of docs/collectives.rst.
+rank by rank, and with the closed forms of docs/design/004-collectives.rst.
 
     check_metrics.py < OUTPUT
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # The six metrics of every algorithm, rank by rank, against the simulator and
-# against the closed forms of docs/collectives.rst.  Sub-communicators of one
+# against the closed forms of docs/design/004-collectives.rst.  Sub-communicators of one
 # job have all the node maps.
 . "$SRC/tests/lib.sh"
 set -eu

@@ -3,7 +3,7 @@
 """The nine encrypted all-gathers, played through message by message.
 
 An independent model of what coll/cryptag must do: it knows the algorithms as
-docs/collectives.rst tells them, and shares no code and no schedule with the
+docs/design/004-collectives.rst tells them, and shares no code and no schedule with the
 component.  Every rank has a store: block -> plaintext or not, and the sealed
 pieces it holds.  Nothing but what a message carries moves from store to store,
 so a schedule that forgets a block, or needs plaintext that is not there, stops

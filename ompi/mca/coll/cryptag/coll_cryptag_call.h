@@ -68,7 +68,7 @@ typedef enum {
     OMPI_COLL_CRYPTAG_ALLTOALLS
 } ompi_coll_cryptag_alltoall_algorithm_t;
 
-/* The paper's six metrics: docs/collectives.rst defines them. */
+/* The paper's six metrics: docs/design/004-collectives.rst defines them. */
 typedef struct ompi_coll_cryptag_metrics {
     uint64_t r_c, s_c, r_e, s_e, r_d, s_d;
 } ompi_coll_cryptag_metrics_t;
