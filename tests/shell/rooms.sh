@@ -56,6 +56,18 @@ for name in address frame in link listen out ring; do
         "$transport/btl_crypt_$name".[ch]
 done
 
+# Components of MPI: the README of each says what goes in and out, what must never happen, and names its files.
+for component in pml/crypt coll/cryptag hook/crypt fs/crypt fbtl/crypt; do
+    readme=$SRC/ompi/mca/$component/README.md
+    for part in '    in: ' '    out: ' 'Read first: ' 'What must never happen'; do
+        must grep -q "^$part" "$readme"
+    done
+    for file in "$SRC/ompi/mca/$component"/*.[ch]; do
+        stem=$(basename "${file%.*}")
+        grep -qE "\`$stem(\.h)?\`" "$readme" || fail "the README of $component does not name $stem"
+    done
+done
+
 # It finds one that was planted.
 mkdir "$CASE_DIR/common"
 cp -r "$common/crypt" "$common/cryptfile" "$CASE_DIR/common"

@@ -2,21 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * coll/cryptag: collectives that encrypt (seal) data once for many receivers.
- *
- *   coll_cryptag_component.c  parameters, MPI_T variables
- *   coll_cryptag_module.c     one module a communicator; what it keeps
- *   coll_cryptag_setup.c      first call: node map, equal settings, group key
- *   coll_cryptag_allgather.c  allgather and allgatherv: choose, run, deliver
- *   coll_cryptag_bcast.c, coll_cryptag_bcast_tree.c        bcast
- *   coll_cryptag_alltoall.c, .._cell.c   alltoall and alltoallv: choose, run; a block
- *   coll_cryptag_alltoall_{node,rows,pairs}.c                one algorithm each
- *   coll_cryptag_rules.c      which algorithm for which size and topology
- *   coll_cryptag_{naive,oring,ord,ord2,cring,crd,hs1,hs2,hs3}.c  one algorithm each
- *   coll_cryptag_{concurrent,hs}.c  shared by cring and crd, and by hs1 to hs3
- *   coll_cryptag_gather.c     ring and doubling among members, used by these
- *   coll_cryptag_step.c       messages of one communication step
- *   coll_cryptag_piece.c      sealing and opening, AAD
- *   coll_cryptag_shm.c        shared segment of a node
+ * README.md says which file holds what.
  *
  * Data leaves the process in only two ways: plaintext goes to the selected PML
  * (pml/crypt, which seals it unless the peer is on this node), and sealed bytes go to

@@ -3,21 +3,7 @@
  *
  * pml/crypt: a PML that encrypts (seals) messages to other nodes and passes them to
  * a host PML (ob1, ucx or cm), which it loads itself.
- *
- * The life of a message
- *   send.c    pack + seal --> host           recv.c       host --> open, accept, unpack
- *   chop_send.c, chop_recv.c                 the same of a large one: a first part, and segments
- *   node.c    both ways, within this node    accept.c     seen before?  in MPI's order?
- *   probe.c, held.c  messages held for later
- *   request.c what the application holds     ops.c        one operation at the host
- *   cut.c     how a large message is cut     team.c       sealing and opening by other threads
- *   stage.c   staging, from pools            final.c      the end: did all arrive?
- *   ahead.c   how far a sender may run ahead
- *   mtl.c     what differs where the host is cm
- *   progress.c  what waits for the progress function
- *   look.c    what is pending, gathered to be shown: by status.c on the page that
- *             `mpicrypt ps` reads, by dump.c as text; waits.c names it
- *   transport.c  where btl/crypt seals, ob1 below it; look_btl.c, look_ob1.c  what is pending there
+ * README.md says which file holds what.
  *
  * Headers, besides this one, which all files include
  *   message.h, request.h  what a message is, and what is under way; included here
