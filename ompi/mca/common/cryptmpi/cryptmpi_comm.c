@@ -193,14 +193,18 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_comm_fill(ompi_common_cryptmpi
     return peer;
 }
 
-/* Free empty pages.  A page with a communicator that is yet to be removed stays. */
+/* Free empty pages.  A page with a communicator that is yet to be removed stays, but its peers are gone. */
 void ompi_common_cryptmpi_comms_stop(void)
 {
     for (uint32_t p = 0; p < PAGES; p++) {
         uint32_t used = 0;
 
         for (uint32_t i = 0; NULL != pages[p] && i < PAGE; i++) {
-            used += NULL != pages[p][i];
+            if (NULL != pages[p][i]) {
+                used++;
+                free(pages[p][i]->members);
+                pages[p][i]->members = NULL;
+            }
         }
         if (0 == used) {
             free(pages[p]);

@@ -15,6 +15,7 @@
  *   replace  compare-and-swap of (e, 0) to "changing".  It fails while any thread
  *            holds the seat; once it has succeeded no hold can, until the new
  *            word is stored.  So the old epoch is unreachable when it is wiped.
+ *   rest     the same, but the seat is empty afterwards.
  *   release  (e, n) to (e, n - 1).  Its release order makes the holder's last
  *            read of the key come before the replacer's wipe.
  *
