@@ -52,4 +52,4 @@ wait $hello || fail "the hello: $(cat "$CASE_DIR/said")"
 cat "$CASE_DIR/said"
 touch "$CASE_DIR/stop"
 wait $job || fail "the job: $(cat "$CASE_DIR/out")"
-grep -o 'a stranger: .*' "$CASE_DIR/out" | sort | uniq -c
+grep -o 'rejected a connection: .*' "$CASE_DIR/out" | sort | uniq -c

@@ -40,7 +40,7 @@ end() {
 }
 
 # How many strangers were refused by OpenSSL, which sees a hello only if the process that it names is of the job.
-by_openssl() { grep -c 'a stranger: OpenSSL refused it' "$CASE_DIR/out" || true; }
+by_openssl() { grep -c 'rejected a connection: OpenSSL refused it' "$CASE_DIR/out" || true; }
 
 $python/first.py "$address" 21000 21001 "$CASE_DIR/first" &
 first=$!
@@ -61,9 +61,9 @@ echo "ports: $ports"
 [ "$ports" -ge 21000 ] && [ "$ports" -lt 21100 ] || fail "not one port of the range"
 must $python/stranger.py "$address" $ports
 must $python/hellos.py old "$CASE_DIR/old" 21000 21099 "$address" $ports
-[ "$(by_openssl)" = 0 ] || fail "OpenSSL saw a stranger: $(grep 'a stranger' "$CASE_DIR/out" | sort | uniq -c)"
+[ "$(by_openssl)" = 0 ] || fail "OpenSSL saw one: $(grep 'rejected a connection' "$CASE_DIR/out" | sort | uniq -c)"
 must $python/hellos.py wrong "$CASE_DIR/hellos" 21000 21099
 must $python/replay.py "$CASE_DIR/hellos" 21000 21099
 end
-grep -o 'a stranger: .*' "$CASE_DIR/out" | sort | uniq -c
+grep -o 'rejected a connection: .*' "$CASE_DIR/out" | sort | uniq -c
 [ "$(by_openssl)" -gt 0 ] || fail "OpenSSL saw no stranger: this is blind"

@@ -118,7 +118,7 @@ static opal_btl_crypt_link_t *fuzz_end(int fd, bool listens, uint64_t renew, fuz
 
 static bool fuzz_readable(const opal_btl_crypt_link_t *link)
 {
-    return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_GREETING == link->state;
+    return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_HELLO_SENT == link->state;
 }
 
 static size_t fuzz_waiting(int fd)

@@ -303,7 +303,7 @@ static void fuzz_two(fuzz_input_t *in)
         sides[i].arena = pair_arenas[i][0];
         sides[i].shadow = pair_arenas[i][1];
         sides[i].link = fuzz_end(pair[i], 1 == i, renew[setup / 4 % 4], &sides[i].owner);
-        opal_btl_crypt_link_greet(sides[i].link);
+        opal_btl_crypt_link_send_hello(sides[i].link);
     }
     while (in->at < in->end) {
         const unsigned step = take8(in);

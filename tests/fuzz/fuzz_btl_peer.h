@@ -254,7 +254,7 @@ static void check_fate(void)
 
     FUZZ_CHECK(peer.delivered == peer.begun - (peer.left > 0 && NULL == peer.put_at));
     switch (peer.fate) {
-    case PEER_GOOD: FUZZ_CHECK(state == (peer.hello || peer.link->listens ? OPAL_BTL_CRYPT_OPEN : OPAL_BTL_CRYPT_GREETING)); break;
+    case PEER_GOOD: FUZZ_CHECK(state == (peer.hello || peer.link->listens ? OPAL_BTL_CRYPT_OPEN : OPAL_BTL_CRYPT_HELLO_SENT)); break;
     case PEER_ENDED: FUZZ_CHECK(OPAL_BTL_CRYPT_ENDED == state || (peer.behind && OPAL_BTL_CRYPT_FAILED == state)); break;
     case PEER_FAILED: FUZZ_CHECK(OPAL_BTL_CRYPT_FAILED == state); break;
     case PEER_BROKEN: FUZZ_CHECK(OPAL_BTL_CRYPT_FAILED == state || (fuzz_readable(peer.link) && NULL != peer.link->rest)); break;
@@ -281,7 +281,7 @@ static void fuzz_peer(fuzz_input_t *in)
     peer.fd = pair[0];
     peer.link = fuzz_end(pair[1], listens, OPAL_CRYPT_TLS_RECORDS_RENEW, &peer.owner);
     peer.records = fuzz_records(!listens, OPAL_CRYPT_TLS_RECORDS_RENEW);
-    opal_btl_crypt_link_greet(peer.link);
+    opal_btl_crypt_link_send_hello(peer.link);
     while (in->at < in->end && peer.begun < PEER_FRAGMENTS && PEER_WIRE - peer.wire_bytes > 2 * OPAL_CRYPT_TLS_RECORD_MAX + 2) {
         const unsigned how = take8(in);
 

@@ -60,7 +60,7 @@ static void crowd_opened(opal_btl_crypt_link_t *link)
 {
     crowd[crowd_count].link = link;
     ++crowd_here;
-    FUZZ_CHECK(crowd_here <= OPAL_BTL_CRYPT_STRANGERS && OPAL_BTL_CRYPT_SHAKING == link->state);
+    FUZZ_CHECK(crowd_here <= OPAL_BTL_CRYPT_UNAUTHENTICATED && OPAL_BTL_CRYPT_SHAKING == link->state);
 }
 
 static void crowd_closing(opal_btl_crypt_link_t *link)
@@ -93,7 +93,7 @@ static void settle_stranger(stranger_t *who)
         FUZZ_CHECK(!who->changed_back && who->shake_bytes > 0 && who->clean_bytes >= who->shake_bytes);
         who->kept = true;
         link->owner = &crowd_owner;
-        opal_btl_crypt_link_greet(link);
+        opal_btl_crypt_link_send_hello(link);
         ++fuzz_kept;
     } else {
         FUZZ_CHECK(OPAL_BTL_CRYPT_FAILED == link->state);
@@ -203,7 +203,7 @@ static void answer(stranger_t *who, fuzz_input_t *in)
     if (OPAL_BTL_CRYPT_AUTHENTICATED == who->client->state) {
         FUZZ_CHECK(!who->changed_back);
         who->shake_bytes = who->passed_bytes + fuzz_waiting(who->client_fd);
-        opal_btl_crypt_link_greet(who->client);
+        opal_btl_crypt_link_send_hello(who->client);
     }
 }
 
@@ -227,7 +227,7 @@ static void pass_time(unsigned ticks)
     }
     for (unsigned i = 0; i < crowd_count; i++) {
         FUZZ_CHECK(NULL == crowd[i].link || crowd[i].kept
-                   || crowd_listener.polled - crowd[i].link->born <= OPAL_BTL_CRYPT_STRANGER_US);
+                   || crowd_listener.polled - crowd[i].link->born <= OPAL_BTL_CRYPT_UNAUTHENTICATED_US);
     }
 }
 

@@ -94,8 +94,8 @@ static inline void ends_open(ends_t *ends)
 {
     ends_begin(ends);
     ends_shake(ends);
-    opal_btl_crypt_link_greet(ends->a);
-    opal_btl_crypt_link_greet(ends->b);
+    opal_btl_crypt_link_send_hello(ends->a);
+    opal_btl_crypt_link_send_hello(ends->b);
     opal_btl_crypt_link_read(ends->a);
     opal_btl_crypt_link_read(ends->b);
     UNIT_REQUIRE(OPAL_BTL_CRYPT_OPEN == ends->a->state && OPAL_BTL_CRYPT_OPEN == ends->b->state);

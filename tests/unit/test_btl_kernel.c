@@ -63,7 +63,7 @@ static void tcp_open(ends_t *ends)
     while (OPAL_BTL_CRYPT_AUTHENTICATED > ends->b->state) {
         drive(ends->a, kernel_a);
         if (OPAL_BTL_CRYPT_AUTHENTICATED == ends->a->state) {
-            opal_btl_crypt_link_greet(ends->a);         /* its hello may come before the kernel has the server's keys */
+            opal_btl_crypt_link_send_hello(ends->a);         /* its hello may come before the kernel has the server's keys */
         }
         wait_for(ends->b);
         drive(ends->b, kernel_b);
@@ -71,10 +71,10 @@ static void tcp_open(ends_t *ends)
             wait_for(ends->a);
         }
     }
-    UNIT_REQUIRE(OPAL_BTL_CRYPT_AUTHENTICATED == ends->b->state && OPAL_BTL_CRYPT_GREETING == ends->a->state);
+    UNIT_REQUIRE(OPAL_BTL_CRYPT_AUTHENTICATED == ends->b->state && OPAL_BTL_CRYPT_HELLO_SENT == ends->a->state);
     UNIT_CHECK(kernel_a == ends->a->kernel_in && kernel_a == ends->a->kernel_out);
     UNIT_CHECK(kernel_b == ends->b->kernel_in && kernel_b == ends->b->kernel_out);
-    opal_btl_crypt_link_greet(ends->b);
+    opal_btl_crypt_link_send_hello(ends->b);
     for (int i = 0; i < 2; i++) {
         opal_btl_crypt_link_t *link = 0 == i ? ends->a : ends->b;
 

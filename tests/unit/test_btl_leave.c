@@ -150,7 +150,7 @@ static void gone(void)
         ends.b = NULL;
         fragment_make(&item, 1, 0, 100);
         (void) opal_btl_crypt_link_post(ends.a, &item);
-        UNIT_CHECK(OPAL_BTL_CRYPT_OPEN == ends.a->state && ends.a->deaf && !ends.a->wants_write);
+        UNIT_CHECK(OPAL_BTL_CRYPT_OPEN == ends.a->state && ends.a->peer_closed && !ends.a->wants_write);
         UNIT_CHECK(!opal_btl_crypt_link_post(ends.a, &item));
         opal_btl_crypt_link_read(ends.a);
         UNIT_CHECK(says_so ? OPAL_BTL_CRYPT_ENDED == ends.a->state : failed(ends.a, "the connection was cut"));

@@ -111,9 +111,9 @@ static void hellos(void)
     UNIT_GROUP("hello: the client waits for it, it is the first, and there is one");
     ends_begin(&ends);
     ends_shake(&ends);
-    opal_btl_crypt_link_greet(ends.a);
+    opal_btl_crypt_link_send_hello(ends.a);
     opal_btl_crypt_link_read(ends.a);
-    UNIT_CHECK(OPAL_BTL_CRYPT_GREETING == ends.a->state);
+    UNIT_CHECK(OPAL_BTL_CRYPT_HELLO_SENT == ends.a->state);
     opal_btl_crypt_link_decline(ends.b);
     opal_btl_crypt_link_read(ends.a);
     UNIT_CHECK(OPAL_BTL_CRYPT_ENDED == ends.a->state && !ends.a->hello_came);
@@ -123,13 +123,13 @@ static void hellos(void)
     ends_shake(&ends);
     fragment_make(&item, 1, 0, 10);
     opal_btl_crypt_link_post(ends.a, &item);
-    opal_btl_crypt_link_greet(ends.b);
+    opal_btl_crypt_link_send_hello(ends.b);
     opal_btl_crypt_link_read(ends.b);
     UNIT_CHECK(failed(ends.b, "not a frame that could follow here") && 0 == ends.in_b.count);
     ends_free(&ends);
 
     ends_open(&ends);
-    opal_btl_crypt_link_greet(ends.a);
+    opal_btl_crypt_link_send_hello(ends.a);
     opal_btl_crypt_link_read(ends.b);
     UNIT_CHECK(failed(ends.b, "not a frame that could follow here"));
     ends_free(&ends);

@@ -69,8 +69,8 @@ static void what_they_say(void)
         const int fd = stranger();
 
         UNIT_CHECK(0 < send(fd, says[i], 5 + strlen(says[i] + 5), MSG_NOSIGNAL));
-        opal_btl_crypt_link_drive(listener.strangers.links[0]);
-        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers.links[0]->state && 0 == job.asked);
+        opal_btl_crypt_link_drive(listener.unauthenticated.links[0]);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.unauthenticated.links[0]->state && 0 == job.asked);
         opal_btl_crypt_listen_stop(&listener);
         UNIT_CHECK(0 == answer(fd));
         close(fd);
@@ -83,9 +83,9 @@ static void what_they_say(void)
         flight = tls_output(client);
         for (size_t i = 0; i < flight.bytes; i += 0 == at ? 1 : flight.bytes) {
             UNIT_CHECK(0 < send(fd, flight.data + i, 0 == at ? 1 : flight.bytes, MSG_NOSIGNAL));
-            opal_btl_crypt_link_drive(listener.strangers.links[0]);
+            opal_btl_crypt_link_drive(listener.unauthenticated.links[0]);
         }
-        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers.links[0]->state && at + 1 == job.asked);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.unauthenticated.links[0]->state && at + 1 == job.asked);
         UNIT_CHECK(-1 == answer(fd));
         opal_btl_crypt_listen_stop(&listener);
         opal_crypt_handshake_destroy(client);
@@ -97,8 +97,8 @@ static void what_they_say(void)
         flight.data[at] ^= 0x20;
         UNIT_CHECK(0 < send(fd, flight.data, flight.bytes, MSG_NOSIGNAL));
         flight.data[at] ^= 0x20;
-        opal_btl_crypt_link_drive(listener.strangers.links[0]);
-        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.strangers.links[0]->state || 3 == at || 4 == at);
+        opal_btl_crypt_link_drive(listener.unauthenticated.links[0]);
+        UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == listener.unauthenticated.links[0]->state || 3 == at || 4 == at);
         UNIT_CHECK(-1 == answer(fd));
         opal_btl_crypt_listen_stop(&listener);
         close(fd);
@@ -107,35 +107,35 @@ static void what_they_say(void)
 
 static void how_many(void)
 {
-    int fds[OPAL_BTL_CRYPT_STRANGERS + 10];
+    int fds[OPAL_BTL_CRYPT_UNAUTHENTICATED + 10];
 
     UNIT_GROUP("64, the oldest goes first");
     listener_make();
-    for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
+    for (int i = 0; i < OPAL_BTL_CRYPT_UNAUTHENTICATED + 10; i++) {
         fds[i] = stranger();
-        UNIT_CHECK(listener.strangers.count == (i < OPAL_BTL_CRYPT_STRANGERS ? i + 1 : OPAL_BTL_CRYPT_STRANGERS));
+        UNIT_CHECK(listener.unauthenticated.count == (i < OPAL_BTL_CRYPT_UNAUTHENTICATED ? i + 1 : OPAL_BTL_CRYPT_UNAUTHENTICATED));
     }
-    for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
+    for (int i = 0; i < OPAL_BTL_CRYPT_UNAUTHENTICATED + 10; i++) {
         UNIT_CHECK((i < 10 ? 0 : -1) == answer(fds[i]));
     }
-    UNIT_CHECK(OPAL_BTL_CRYPT_STRANGERS + 10 == opened && 10 == closed);
+    UNIT_CHECK(OPAL_BTL_CRYPT_UNAUTHENTICATED + 10 == opened && 10 == closed);
 
     UNIT_GROUP("2 seconds, without those in which nobody polled");
     listener.last = 0;
-    for (uint64_t at = 5000; at <= OPAL_BTL_CRYPT_STRANGER_US; at += 5000) {
+    for (uint64_t at = 5000; at <= OPAL_BTL_CRYPT_UNAUTHENTICATED_US; at += 5000) {
         opal_btl_crypt_listen_poll(&listener, at);
     }
     opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000));       /* an hour of computing */
-    UNIT_CHECK(0 == listener.strangers.count && OPAL_BTL_CRYPT_STRANGERS + 10 == closed);
+    UNIT_CHECK(0 == listener.unauthenticated.count && OPAL_BTL_CRYPT_UNAUTHENTICATED + 10 == closed);
     listener_make();
     close(stranger());
     for (int i = 1; i <= 100; i++) {
         opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000) * (uint64_t) i);
     }
-    UNIT_CHECK(1 == listener.strangers.count);
+    UNIT_CHECK(1 == listener.unauthenticated.count);
     opal_btl_crypt_listen_stop(&listener);
-    UNIT_CHECK(0 == listener.strangers.count && 1 == closed);
-    for (int i = 0; i < OPAL_BTL_CRYPT_STRANGERS + 10; i++) {
+    UNIT_CHECK(0 == listener.unauthenticated.count && 1 == closed);
+    for (int i = 0; i < OPAL_BTL_CRYPT_UNAUTHENTICATED + 10; i++) {
         close(fds[i]);
     }
 }
@@ -170,8 +170,8 @@ static void whom_we_know(void)
     client = btl_client(fd, PSK);
     client->owner = &inbox;
     opal_btl_crypt_listen_accept(&listener);
-    UNIT_REQUIRE(1 == listener.strangers.count);
-    server = listener.strangers.links[0];
+    UNIT_REQUIRE(1 == listener.unauthenticated.count);
+    server = listener.unauthenticated.links[0];
     server->owner = &inbox;
     for (int i = 0; i < 1000 && OPAL_BTL_CRYPT_AUTHENTICATED != server->state; i++) {
         opal_btl_crypt_link_drive(client);
@@ -179,8 +179,8 @@ static void whom_we_know(void)
     }
     UNIT_REQUIRE(OPAL_BTL_CRYPT_AUTHENTICATED == server->state && OPAL_BTL_CRYPT_AUTHENTICATED == client->state);
     opal_btl_crypt_listen_remove(&listener, server);
-    opal_btl_crypt_link_greet(server);
-    opal_btl_crypt_link_greet(client);
+    opal_btl_crypt_link_send_hello(server);
+    opal_btl_crypt_link_send_hello(client);
     for (int i = 0; i < 100; i++) {
         flood[i] = stranger();
     }
@@ -188,7 +188,7 @@ static void whom_we_know(void)
         opal_btl_crypt_link_read(client);
     }
     UNIT_CHECK(OPAL_BTL_CRYPT_OPEN == client->state && OPAL_BTL_CRYPT_OPEN == server->state);
-    UNIT_CHECK(OPAL_BTL_CRYPT_STRANGERS == listener.strangers.count);
+    UNIT_CHECK(OPAL_BTL_CRYPT_UNAUTHENTICATED == listener.unauthenticated.count);
 
     UNIT_GROUP("who comes by an address that we did not publish is not heard");
     own.list[0].bytes[3] = 2;
@@ -217,7 +217,7 @@ static opal_btl_crypt_link_t *caller(opal_btl_crypt_link_t **server)
     UNIT_REQUIRE(NULL != client);
     opal_btl_crypt_link_drive(client);
     opal_btl_crypt_listen_add(&listener, pair[1]);
-    *server = listener.strangers.links[listener.strangers.count - 1];
+    *server = listener.unauthenticated.links[listener.unauthenticated.count - 1];
     opal_btl_crypt_link_drive(*server);
     UNIT_REQUIRE(OPAL_BTL_CRYPT_ANSWERED == (*server)->state);
     opal_btl_crypt_listen_answered(&listener, *server);
@@ -259,21 +259,21 @@ static void who_was_answered(void)
     UNIT_GROUP("who was answered may compute for a minute, whoever floods meanwhile");
     listener_make();
     client = caller(&server);
-    UNIT_CHECK(0 == listener.strangers.count && 1 == listener.callers.count);
+    UNIT_CHECK(0 == listener.unauthenticated.count && 1 == listener.half_open.count);
     for (int i = 0; i < 100; i++) {
         flood[i] = stranger();
     }
     for (uint64_t at = 5000; at <= UINT64_C(60000000); at += 5000) {
         opal_btl_crypt_listen_poll(&listener, at);
     }
-    UNIT_CHECK(0 == listener.strangers.count && 100 == closed && 1 == listener.callers.count);
+    UNIT_CHECK(0 == listener.unauthenticated.count && 100 == closed && 1 == listener.half_open.count);
     for (int i = 0; i < 8 && OPAL_BTL_CRYPT_AUTHENTICATED != server->state; i++) {
         opal_btl_crypt_link_drive(client);
         opal_btl_crypt_link_drive(server);
     }
     UNIT_CHECK(OPAL_BTL_CRYPT_AUTHENTICATED == server->state && OPAL_BTL_CRYPT_AUTHENTICATED == client->state);
     opal_btl_crypt_listen_remove(&listener, server);
-    UNIT_CHECK(0 == listener.callers.count && 100 == closed);
+    UNIT_CHECK(0 == listener.half_open.count && 100 == closed);
     opal_btl_crypt_link_destroy(client);
     opal_btl_crypt_link_destroy(server);
     for (int i = 0; i < 100; i++) {
@@ -284,13 +284,13 @@ static void who_was_answered(void)
     listener_make();
     client = caller(&server);
     second = caller(&its);
-    UNIT_CHECK(1 == listener.callers.count && its == listener.callers.links[0] && 1 == closed);
+    UNIT_CHECK(1 == listener.half_open.count && its == listener.half_open.links[0] && 1 == closed);
     opal_btl_crypt_link_drive(client);
     opal_btl_crypt_link_drive(client);
     opal_btl_crypt_link_drive(second);
     UNIT_CHECK(OPAL_BTL_CRYPT_FAILED == client->state && OPAL_BTL_CRYPT_AUTHENTICATED == second->state);
     opal_btl_crypt_listen_stop(&listener);
-    UNIT_CHECK(0 == listener.callers.count && 2 == closed);
+    UNIT_CHECK(0 == listener.half_open.count && 2 == closed);
     opal_btl_crypt_link_destroy(client);
     opal_btl_crypt_link_destroy(second);
 }
@@ -318,7 +318,7 @@ static void no_descriptors(void)
     UNIT_REQUIRE(0 == setrlimit(RLIMIT_NOFILE, &none));
     listener.polled = 5;
     opal_btl_crypt_listen_accept(&listener);
-    UNIT_CHECK(0 == listener.strangers.count && 6 == listener.starved_at && !opal_btl_crypt_listen_starved(&listener));
+    UNIT_CHECK(0 == listener.unauthenticated.count && 6 == listener.starved_at && !opal_btl_crypt_listen_starved(&listener));
     listener.polled = 60000006;
     UNIT_CHECK(!opal_btl_crypt_listen_starved(&listener));
     listener.polled++;
@@ -329,7 +329,7 @@ static void no_descriptors(void)
     none.rlim_cur = (rlim_t) fds[1] + 2;                /* one is free, for two of them */
     UNIT_REQUIRE(0 == setrlimit(RLIMIT_NOFILE, &none));
     opal_btl_crypt_listen_accept(&listener);
-    UNIT_CHECK(1 == listener.strangers.count && 2 == opened && 1 == closed && 0 == listener.starved_at);
+    UNIT_CHECK(1 == listener.unauthenticated.count && 2 == opened && 1 == closed && 0 == listener.starved_at);
     UNIT_REQUIRE(0 == setrlimit(RLIMIT_NOFILE, &before));
     opal_btl_crypt_listen_stop(&listener);
     close(fds[0]);

@@ -199,8 +199,8 @@ static void start_link(void)
     }
     client->owner = &processes[0];
     server->owner = &processes[1];
-    opal_btl_crypt_link_greet(client);
-    opal_btl_crypt_link_greet(server);
+    opal_btl_crypt_link_send_hello(client);
+    opal_btl_crypt_link_send_hello(server);
     opal_btl_crypt_link_read(client);
     UNIT_REQUIRE(OPAL_BTL_CRYPT_OPEN == client->state && OPAL_BTL_CRYPT_OPEN == server->state);
 }

@@ -212,11 +212,11 @@ static void record_notices(void)
     if (0 == child) {
         uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES] = {1}, nonce[12] = {2};
         fclose(stderr);
-        opal_crypt_record_nonce(id, nonce);
+        opal_crypt_nonce_log_add(id, nonce);
         nonce[11] = 1;
-        opal_crypt_record_nonce(id, nonce);
+        opal_crypt_nonce_log_add(id, nonce);
         nonce[11] = 0;
-        opal_crypt_record_nonce(id, nonce);
+        opal_crypt_nonce_log_add(id, nonce);
         _exit(0);
     }
     UNIT_CHECK(child == waitpid(child, &status, 0));

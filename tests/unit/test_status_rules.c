@@ -85,10 +85,10 @@ static void test_receives(void)
     sealed(0, 1, 3, 0);
     sealed(1, 0, 0, 2);
     UNIT_CHECK(judged(2, 1, "; rank 0 has sent it 1 message that it has not received\n"));
-    pages[1].moment.waits[0].lies = 1;
+    pages[1].moment.waits[0].queued_unmatched = 1;
     pages[1].moment.waits[0].lying_tag = 5;
     UNIT_CHECK(judged(2, 1, "; rank 0 has sent it 1 message that it has not received: tag 5\n"));
-    pages[1].moment.waits[0].lies = 0;
+    pages[1].moment.waits[0].queued_unmatched = 0;
     pages[1].moment.peers[0].accepted = 3;
     UNIT_CHECK(judged(2, 1, "; rank 0 has sent nothing more to it (3 messages, all of them received)\n"));
 
@@ -212,7 +212,7 @@ static void test_over_btl(void)
     UNIT_CHECK(judged(2, 1, "rank 1 (n) has waited 34 s in a receive from rank 0, tag 6\n") && goes_on(""));
     pages[1].moment.waits[0].asked = 1;
     UNIT_CHECK(judged(2, 1, "in a receive from rank 0, tag 6; no other message from it has arrived\n"));
-    pages[1].moment.waits[0].lies = 1;
+    pages[1].moment.waits[0].queued_unmatched = 1;
     pages[1].moment.waits[0].lying_tag = 5;
     UNIT_CHECK(judged(2, 1, "in a receive from rank 0, tag 6; a message of another tag lies there: rank 0, tag 5\n"));
     pages[0].state = 'T';

@@ -79,11 +79,11 @@ static bool set_list(const char *named)
     bool set;
 
     snprintf(list, sizeof(list), "crypt,self%s%s", wants_shared(named) ? "," : "", wants_shared(named) ? SHARED : "");
-    set = opal_cryptproc_lend("OMPI_MCA_btl", list);
+    set = opal_cryptproc_setenv("OMPI_MCA_btl", list);
     now = opal_cryptproc_selection("opal", "btl");
     set = set && NULL != now && 0 == strcmp(list, now);
     if (!set) {
-        opal_cryptproc_give_back();
+        opal_cryptproc_restore_env();
     }
     free(now);
     return set;

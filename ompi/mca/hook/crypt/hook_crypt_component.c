@@ -76,7 +76,7 @@ OMPI_DECLSPEC ompi_hook_base_component_t mca_hook_crypt_component = {
 /* A process that computes next must not be shown as in MPI_Init. */
 static void init_over(int argc, char **argv, int requested, int *provided)
 {
-    opal_cryptproc_give_back();
+    opal_cryptproc_restore_env();
     ompi_hook_crypt_plain_watch();
     ompi_common_cryptmpi_classes_add(argc, argv, requested, provided);
     if (NULL != opal_cryptproc_still_here) {
@@ -172,7 +172,7 @@ static void set(const setting_t *setting)
     char name[64];
 
     snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_%s", setting->name);
-    (void) opal_cryptproc_lend(name, setting->value);
+    (void) opal_cryptproc_setenv(name, setting->value);
 }
 
 static void raise_limits(void)

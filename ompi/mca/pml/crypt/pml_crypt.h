@@ -166,14 +166,14 @@ void ompi_pml_crypt_pump_stalled(void);     /* from the progress function */
 typedef enum {
     OMPI_PML_CRYPT_LATE,            /* nothing may: the first part goes without payload, and reports its match */
     OMPI_PML_CRYPT_AHEAD,
-    OMPI_PML_CRYPT_AHEAD_TELLS      /* and the first part must report its match */
+    OMPI_PML_CRYPT_AHEAD_ACKS      /* and the first part must report its match */
 } ompi_pml_crypt_ahead_t;
 
 enum { OMPI_PML_CRYPT_NOTHING_AHEAD = 0 };
 
-/* May `bytes` of this message leave before it has matched?  `tells`:
+/* May `bytes` of this message leave before it has matched?  `acks`:
  * its first part reports its match anyway. */
-ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells);
+ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool acks);
 void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r);
 uint32_t ompi_pml_crypt_ahead_bytes(const ompi_common_cryptmpi_peer_t *peer);  /* to be shown */
 

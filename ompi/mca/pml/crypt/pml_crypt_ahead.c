@@ -8,13 +8,13 @@
  * limit sends its first part without payload, and its segments when that has matched
  * (chop_send.c).
  *
- * A first part that is sent synchronously reports its match (it tells), and costs an
+ * A first part that is sent synchronously reports its match (it acks), and costs an
  * acknowledgment.  So not every one is: messages of one communicator and tag match in
- * order, and one that tells covers those before it.
+ * order, and one that acks covers those before it.
  *
- *     told, not told, not told, ... told (limit / FENCES bytes later)      for one tag
+ *     told, not told, not told, ... told (limit / CONFIRMS bytes later)      for one tag
  *
- * The first message of a tag that is not known yet tells.
+ * The first message of a tag that is not known yet acks.
  */
 #include "pml_crypt.h"
 
@@ -25,17 +25,17 @@ enum {
     STREAMS = 16,                           /* known tags of one peer */
     AHEAD_ALL = 32 << 20,                   /* bytes that all of a communicator's processes may send ahead to one */
     AHEAD_MOST = 8 << 20, AHEAD_LEAST = 512 << 10,  /* bounds for one of them */
-    FENCES = 4,                             /* a stream's share of the limit: 1 / FENCES */
+    CONFIRMS = 4,                           /* a stream's share of the limit: 1 / CONFIRMS */
 };
 
 typedef struct ompi_pml_crypt_stream {
     uint64_t context_high, context_low;
     int tag;
-    uint32_t fresh;                         /* bytes since the last message that tells */
-    ompi_common_cryptmpi_atomic32_t fenced; /* bytes that the one in flight will report */
+    uint32_t fresh;                         /* bytes since the last message that acks */
+    ompi_common_cryptmpi_atomic32_t confirming; /* bytes that the one in flight will report */
 } stream_t;
 
-/* Callbacks lower `bytes` and `fenced`; the rest is accessed under `lock`. */
+/* Callbacks lower `bytes` and `confirming`; the rest is accessed under `lock`. */
 struct ompi_common_cryptmpi_ahead {
     ompi_common_cryptmpi_atomic32_t bytes;
     uint32_t fresh;                         /* of all streams */
@@ -54,7 +54,7 @@ static uint32_t limit_of(const ompi_common_cryptmpi_comm_t *c)
 
 static inline bool all_told(const stream_t *stream)
 {
-    return 0 == stream->fresh && 0 == stream->fenced;
+    return 0 == stream->fresh && 0 == stream->confirming;
 }
 
 /* NULL: the tag is not known, and no slot is free. */
@@ -97,16 +97,16 @@ static struct ompi_common_cryptmpi_ahead *ahead_of(ompi_common_cryptmpi_peer_t *
 /* Let this message report those before it, unless one in flight will. */
 static void speak_for(struct ompi_common_cryptmpi_ahead *ahead, stream_t *stream, ompi_pml_crypt_request_t *r)
 {
-    if (0 == stream->fenced && stream->fresh > 0) {
-        r->fence = stream;
+    if (0 == stream->confirming && stream->fresh > 0) {
+        r->confirms = stream;
         r->ahead += stream->fresh;
         ahead->fresh -= stream->fresh;
-        stream->fenced = (int32_t) stream->fresh;
+        stream->confirming = (int32_t) stream->fresh;
         stream->fresh = 0;
     }
 }
 
-static ompi_pml_crypt_ahead_t take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells)
+static ompi_pml_crypt_ahead_t take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool acks)
 {
     const uint32_t limit = limit_of(r->m.c);
     struct ompi_common_cryptmpi_ahead *ahead = ahead_of(r->m.peer);
@@ -120,8 +120,8 @@ static ompi_pml_crypt_ahead_t take(ompi_pml_crypt_request_t *r, uint32_t bytes, 
     stream = stream_of(ahead, r, &known);
     if (!late) {
         ompi_common_cryptmpi_add(&ahead->bytes, (int32_t) bytes);
-        if (!tells && known && ahead->fresh + bytes <= limit / 2
-            && (0 != stream->fenced || stream->fresh + bytes <= limit / FENCES)) {
+        if (!acks && known && ahead->fresh + bytes <= limit / 2
+            && (0 != stream->confirming || stream->fresh + bytes <= limit / CONFIRMS)) {
             stream->fresh += bytes;
             ahead->fresh += bytes;
             return OMPI_PML_CRYPT_AHEAD;
@@ -131,15 +131,15 @@ static ompi_pml_crypt_ahead_t take(ompi_pml_crypt_request_t *r, uint32_t bytes, 
     if (NULL != stream) {
         speak_for(ahead, stream, r);
     }
-    return late ? OMPI_PML_CRYPT_LATE : OMPI_PML_CRYPT_AHEAD_TELLS;
+    return late ? OMPI_PML_CRYPT_LATE : OMPI_PML_CRYPT_AHEAD_ACKS;
 }
 
-ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool tells)
+ompi_pml_crypt_ahead_t ompi_pml_crypt_ahead_take(ompi_pml_crypt_request_t *r, uint32_t bytes, bool acks)
 {
     ompi_pml_crypt_ahead_t ahead;
 
     ompi_common_cryptmpi_lock_acquire(&lock);
-    ahead = take(r, bytes, tells);
+    ahead = take(r, bytes, acks);
     ompi_common_cryptmpi_lock_release(&lock);
     return ahead;
 }
@@ -150,9 +150,9 @@ void ompi_pml_crypt_ahead_told(ompi_pml_crypt_request_t *r)
         ompi_common_cryptmpi_add(&r->m.peer->ahead->bytes, -(int32_t) r->ahead);
         r->ahead = 0;
     }
-    if (NULL != r->fence) {
-        __atomic_store_n(&r->fence->fenced, 0, __ATOMIC_RELEASE);
-        r->fence = NULL;
+    if (NULL != r->confirms) {
+        __atomic_store_n(&r->confirms->confirming, 0, __ATOMIC_RELEASE);
+        r->confirms = NULL;
     }
 }
 

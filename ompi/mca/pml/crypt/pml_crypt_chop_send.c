@@ -9,15 +9,15 @@
  * that has gone cold.  A sender does not run ahead of its receiver by more than
  * RUN_AHEAD segments, nor by more bytes, over all messages, than ahead.c allows:
  * the first part of a longer message, or of one beyond that limit, is sent
- * synchronously, and opens the gate when it has matched.  Until then the request
- * is parked, out of the queue.
+ * synchronously, and gives credit when it has matched.  Until then the request
+ * waits for credit, out of the queue.
  *
  * With t > 1 a segment is sealed by a worker (team.c).  It counts as one of
  * those in flight from then on, and goes to the host in order.
  *
  * A message must not wait for another one whose receive may depend on it.  When no
  * segment in flight has moved for a number of calls of the progress function, their
- * messages are stuck: they send nothing until one of their segments moves, and others
+ * messages are stalled: they send nothing until one of their segments moves, and others
  * get the same window again.  Each time without a move in between, that number doubles.
  *
  * pump() is entered from everywhere, callbacks included, but only one caller
@@ -33,10 +33,10 @@ static opal_list_t queue;               /* requests, by their member `queued` */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static ompi_common_cryptmpi_atomic32_t notes = 0;
 
-/* Under the lock: segments at the host or at a worker, and how many of them were stuck when
- * `era` began. */
-static int32_t flying = 0, stuck = 0;
-static uint32_t era = 0;
+/* Under the lock: segments at the host or at a worker, and how many of them were stalled when
+ * `stall_epoch` began. */
+static int32_t in_flight = 0, stalled = 0;
+static uint32_t stall_epoch = 0;
 
 enum {
     IN_FLIGHT = 4,
@@ -52,7 +52,7 @@ static volatile bool moved = false;     /* for the progress function: something 
 void ompi_pml_crypt_queue_start(void)
 {
     OBJ_CONSTRUCT(&queue, opal_list_t);
-    notes = idle = flying = stuck = ompi_pml_crypt.waiting.queued = ompi_pml_crypt.outstanding = 0;
+    notes = idle = in_flight = stalled = ompi_pml_crypt.waiting.queued = ompi_pml_crypt.outstanding = 0;
     patience = STALLED;
     ompi_pml_crypt_arriving_start();
     moved = false;
@@ -68,19 +68,19 @@ static inline ompi_pml_crypt_request_t *request_of(opal_list_item_t *item)
     return (ompi_pml_crypt_request_t *) ((char *) item - offsetof(ompi_pml_crypt_request_t, queued));
 }
 
-static inline bool gated(const ompi_pml_crypt_request_t *r)
+static inline bool needs_credit(const ompi_pml_crypt_request_t *r)
 {
-    return r->next_segment > r->run_ahead && !r->gate_open;
+    return r->next_segment > r->run_ahead && !r->has_credit;
 }
 
 static inline bool is_room(unsigned threads)
 {
-    return flying - stuck < ompi_pml_crypt_room(IN_FLIGHT, threads);
+    return in_flight - stalled < ompi_pml_crypt_room(IN_FLIGHT, threads);
 }
 
 static inline bool may_send(const ompi_pml_crypt_request_t *r)
 {
-    return !r->stuck && is_room(r->threads);
+    return !r->stalled && is_room(r->threads);
 }
 
 /* Under the lock, like all access to the queue. */
@@ -98,7 +98,7 @@ static void dequeue(ompi_pml_crypt_request_t *r)
 
 /* The first request that may send a segment now; it stays in the queue until
  * its last one is taken, or it has to wait for its receiver. */
-static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_era)
+static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_epoch)
 {
     ompi_pml_crypt_request_t *found = NULL;
     opal_list_item_t *item;
@@ -113,17 +113,17 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_era)
             found = request_of(item);
             *segment = found->next_segment++;
             found->window++;
-            flying++;
+            in_flight++;
             if (found->next_segment > found->shape.count) {
                 dequeue(found);
-            } else if (gated(found)) {
-                found->parked = true;
+            } else if (needs_credit(found)) {
+                found->waits_for_credit = true;
                 dequeue(found);
             }
             break;
         }
     }
-    *of_era = era;
+    *of_epoch = stall_epoch;
     ompi_common_cryptmpi_lock_release(&queue_lock);
     return found;
 }
@@ -131,20 +131,20 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_era)
 static void begin_queued(ompi_pml_crypt_request_t *r)
 {
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    if (gated(r)) {
-        r->parked = true;
+    if (needs_credit(r)) {
+        r->waits_for_credit = true;
     } else {
         enqueue(r);
     }
     ompi_common_cryptmpi_lock_release(&queue_lock);
 }
 
-static void open_gate(ompi_pml_crypt_request_t *r)
+static void give_credit(ompi_pml_crypt_request_t *r)
 {
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    r->gate_open = 1;
-    if (r->parked) {
-        r->parked = false;
+    r->has_credit = 1;
+    if (r->waits_for_credit) {
+        r->waits_for_credit = false;
         enqueue(r);
     }
     ompi_common_cryptmpi_lock_release(&queue_lock);
@@ -171,10 +171,10 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
         r->m.status.MPI_ERROR = status->MPI_ERROR;
     }
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    flying--;
-    stuck -= stage->era != era;
+    in_flight--;
+    stalled -= stage->stall_epoch != stall_epoch;
     r->window--;
-    r->stuck = false;
+    r->stalled = false;
     ompi_common_cryptmpi_lock_release(&queue_lock);
     ompi_pml_crypt_stage_return(stage);
     idle = 0;
@@ -209,7 +209,7 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
 
 /* Seal one segment and hand it over, or give it to a worker.  The request's
  * `pending` counts it already. */
-static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t of_era)
+static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t of_epoch)
 {
     uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, segment);
     uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
@@ -221,7 +221,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
     stage->op.segment = segment;
     stage->wire_bytes = plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD;
     stage->rc = OPAL_CRYPT_OK;
-    stage->era = of_era;
+    stage->stall_epoch = of_epoch;
     stage->plain = NULL == flat ? (char *) stage->bytes : flat + offset;
     if (NULL == flat && OMPI_SUCCESS != (NULL != r->stream
                             ? ompi_common_cryptmpi_stream_pack(r->stream, offset, plain_bytes, stage->bytes)
@@ -249,30 +249,30 @@ void ompi_pml_crypt_pump(void)
     do {
         ompi_pml_crypt_stage_t *stage;
         ompi_pml_crypt_request_t *r;
-        uint32_t segment, of_era;
+        uint32_t segment, of_epoch;
 
         seen = __atomic_load_n((const volatile int32_t *) &notes, __ATOMIC_ACQUIRE);
         do {
             while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.sealing))) {
                 hand_over(stage);
             }
-            if (NULL != (r = next_ready(&segment, &of_era))) {
-                send_segment(r, segment, of_era);
+            if (NULL != (r = next_ready(&segment, &of_epoch))) {
+                send_segment(r, segment, of_epoch);
             }
         } while (NULL != r);
     } while (0 != ompi_common_cryptmpi_add(&notes, -seen));
 }
 
-/* Segments in flight do not move: begin a new era. */
-static void give_up_on_flying(void)
+/* Segments in flight do not move: begin a new stall epoch. */
+static void begin_stall_epoch(void)
 {
     opal_list_item_t *item;
 
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    era++;
-    stuck = flying;
+    stall_epoch++;
+    stalled = in_flight;
     for (item = opal_list_get_first(&queue); item != opal_list_get_end(&queue); item = opal_list_get_next(item)) {
-        request_of(item)->stuck = request_of(item)->window > 0;
+        request_of(item)->stalled = request_of(item)->window > 0;
     }
     ompi_common_cryptmpi_lock_release(&queue_lock);
 }
@@ -284,7 +284,7 @@ void ompi_pml_crypt_pump_stalled(void)
         ompi_pml_crypt_pump();
     }
     if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && ompi_common_cryptmpi_add(&idle, 1) > patience) {
-        give_up_on_flying();
+        begin_stall_epoch();
         ompi_pml_crypt_pump();
         patience = patience < STALLED_MOST ? 2 * patience : STALLED_MOST;
         idle = 0;
@@ -300,7 +300,7 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
     }
     ompi_pml_crypt_stage_return(ompi_pml_crypt_op_leave(&r->first));
     ompi_pml_crypt_ahead_told(r);
-    open_gate(r);
+    give_credit(r);
     go_on();
     ompi_pml_crypt_request_put(r);
 }
@@ -377,7 +377,7 @@ static ompi_pml_crypt_stage_t *plan(ompi_pml_crypt_request_t *r)
         ahead = ompi_pml_crypt_ahead_take(r, NULL == stage ? OMPI_PML_CRYPT_NOTHING_AHEAD : bytes_ahead(r),
                                           MCA_PML_BASE_SEND_READY == r->mode || r->shape.count > r->run_ahead);
     }
-    r->tells = OMPI_PML_CRYPT_AHEAD != ahead;
+    r->acks_match = OMPI_PML_CRYPT_AHEAD != ahead;
     if (OMPI_PML_CRYPT_LATE == ahead) {
         if (NULL != stage) {
             ompi_pml_crypt_stage_return(stage);
@@ -388,8 +388,8 @@ static ompi_pml_crypt_stage_t *plan(ompi_pml_crypt_request_t *r)
         }
         r->run_ahead = 0;
         if (is_short && ompi_pml_crypt.eager) {
-            r->tells = false;
-            r->gate_open = 1;
+            r->acks_match = false;
+            r->has_credit = 1;
         }
     }
     return stage;
@@ -419,7 +419,7 @@ int ompi_pml_crypt_chop_send(ompi_pml_crypt_request_t *r)
         rc = ompi_pml_crypt_op_send(&stage->op, stage->bytes, r->shape.first_bytes + OPAL_CRYPT_FIRST_OVERHEAD,
                                     &ompi_mpi_byte.dt, r->m.rank, ompi_pml_crypt_host_tag(r->m.tag),
                                     MCA_PML_BASE_SEND_READY == r->mode ? r->mode
-                                    : r->tells ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
+                                    : r->acks_match ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD,
                                     r->base.req_comm);
         if (OMPI_SUCCESS != rc) {
             opal_crypt_session_unsent(r->m.peer->session);

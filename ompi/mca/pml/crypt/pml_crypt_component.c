@@ -94,7 +94,7 @@ static void prefer_osc(void)
 {
 #if OMPI_MAJOR_VERSION < 5
     if (NULL == getenv("OMPI_MCA_osc")) {
-        (void) opal_cryptproc_lend("OMPI_MCA_osc", "pt2pt,sm");
+        (void) opal_cryptproc_setenv("OMPI_MCA_osc", "pt2pt,sm");
     }
 #endif
 }

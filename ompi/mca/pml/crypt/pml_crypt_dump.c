@@ -16,7 +16,7 @@ static void dump_wait(const opal_crypt_status_wait_t *w, int64_t now)
 {
     opal_output(0, "  waits %lld ms in a %s: rank %d of %s, tag %d, %llu bytes%s%s", (long long) (now - w->since) / 1000000,
                 kinds[w->kind], w->peer, w->comm, w->tag, (unsigned long long) w->bytes, '\0' == w->text[0] ? "" : ", ", w->text);
-    if (w->lies) {
+    if (w->queued_unmatched) {
         opal_output(0, "    instead there is: rank %d, tag %d, %llu bytes", w->lying_peer, w->lying_tag,
                     (unsigned long long) w->lying_bytes);
     }

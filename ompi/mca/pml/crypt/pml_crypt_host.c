@@ -213,7 +213,7 @@ static bool is_software(const char *provider, size_t bytes)
 static void leave_software_out(void)
 {
     if (NULL == getenv("OMPI_MCA_mtl_ofi_provider_include") && NULL == getenv("OMPI_MCA_mtl_ofi_provider_exclude")) {
-        (void) opal_cryptproc_lend("OMPI_MCA_mtl_ofi_provider_exclude", "shm,sockets,tcp,udp,net,rstream,usnic");
+        (void) opal_cryptproc_setenv("OMPI_MCA_mtl_ofi_provider_exclude", "shm,sockets,tcp,udp,net,rstream,usnic");
     }
 }
 

@@ -110,7 +110,7 @@ static void look_at_held(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *
     }
     count = ompi_pml_crypt_held_count(named->c, OPAL_CRYPT_STATUS_ANY == w->peer ? MPI_ANY_SOURCE : w->peer, &tag, &bytes);
     if (count > 0) {
-        w->lies = 1;
+        w->queued_unmatched = 1;
         w->lying_peer = w->peer;
         w->lying_tag = tag;
         w->lying_bytes = bytes;

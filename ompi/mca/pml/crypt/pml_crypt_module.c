@@ -78,7 +78,7 @@ int ompi_pml_crypt_enable(bool enable)
             return rc;
         }
     }
-    opal_cryptproc_give_back();         /* hook/crypt does so, too, but may be switched off */
+    opal_cryptproc_restore_env();         /* hook/crypt does so, too, but may be switched off */
     return ompi_pml_crypt.host.pml_enable(enable);
 }
 

@@ -128,7 +128,7 @@ void ompi_pml_crypt_open_first_part(ompi_pml_crypt_request_t *r, ompi_pml_crypt_
     case OMPI_PML_CRYPT_IS_LOCAL_LARGE:
         ompi_pml_crypt_local_recv(r);
         break;
-    case OMPI_PML_CRYPT_IS_STRANGERS:
+    case OMPI_PML_CRYPT_IS_UNRESOLVED:
         ompi_pml_crypt_defer(r);
         return;
     case OMPI_PML_CRYPT_IS_FORGED:

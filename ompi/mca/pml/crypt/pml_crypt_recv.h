@@ -18,7 +18,7 @@ typedef enum {
     OMPI_PML_CRYPT_IS_FIRST,
     OMPI_PML_CRYPT_IS_LOCAL,            /* within this node, not checked yet */
     OMPI_PML_CRYPT_IS_LOCAL_LARGE,      /* and its body follows */
-    OMPI_PML_CRYPT_IS_STRANGERS,        /* from a peer that is not resolved yet */
+    OMPI_PML_CRYPT_IS_UNRESOLVED,        /* from a peer that is not resolved yet */
     OMPI_PML_CRYPT_IS_FORGED,
     OMPI_PML_CRYPT_IS_NOTHING           /* cancelled, or lost by the host */
 } ompi_pml_crypt_what_t;
@@ -37,7 +37,7 @@ static inline ompi_pml_crypt_what_t ompi_pml_crypt_what(const ompi_pml_crypt_mes
     case OMPI_COMMON_CRYPTMPI_LOCAL:
         return OPAL_CRYPT_FRAME_LOCAL_LARGE == type ? OMPI_PML_CRYPT_IS_LOCAL_LARGE : OMPI_PML_CRYPT_IS_LOCAL;
     default:
-        return OMPI_PML_CRYPT_IS_STRANGERS;
+        return OMPI_PML_CRYPT_IS_UNRESOLVED;
     }
 }
 

@@ -68,7 +68,7 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     r->rest.inner = NULL;
     r->chop = NULL;
     r->stream = NULL;
-    r->fence = NULL;
+    r->confirms = NULL;
     r->hidden = false;
     r->mode = MCA_PML_BASE_SEND_STANDARD;
     __atomic_store_n((volatile int32_t *) &r->life, persistent ? DONE : 0, __ATOMIC_RELEASE);
@@ -95,8 +95,8 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
     r->failure = OPAL_CRYPT_OK;
     r->host_error = MPI_SUCCESS;
     r->next_segment = 1;
-    r->work = r->window = r->gate_open = 0;
-    r->parked = r->stuck = false;
+    r->work = r->window = r->has_credit = 0;
+    r->waits_for_credit = r->stalled = false;
     r->ahead = 0;
     if (request->req_persistent) {
         (void) __atomic_fetch_and((volatile int32_t *) &r->life, ~DONE, __ATOMIC_ACQ_REL);
@@ -105,7 +105,7 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
 }
 
 OPAL_CRYPT_OFTEN
-static void give_back(ompi_pml_crypt_request_t *r)
+static void return_parts(ompi_pml_crypt_request_t *r)
 {
     OMPI_REQUEST_FINI(&r->base.req_ompi);
     OBJ_RELEASE(r->base.req_comm);
@@ -140,7 +140,7 @@ void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r)
     leave(r);
     if (!r->base.req_ompi.req_persistent) {
         r->life = DONE | FREED;
-        give_back(r);
+        return_parts(r);
         return;
     }
     r->base.req_pml_complete = true;
@@ -195,7 +195,7 @@ static void complete(ompi_pml_crypt_request_t *r)
     life = again ? ompi_common_cryptmpi_add(&r->life, -COMPLETING)
                  : DONE | ompi_common_cryptmpi_set_bits(&r->life, DONE);
     if ((DONE | FREED) == life) {
-        give_back(r);
+        return_parts(r);
     }
 }
 
@@ -214,7 +214,7 @@ static int request_free(ompi_request_t **request)
 
     r->base.req_free_called = true;
     if (DONE == ompi_common_cryptmpi_set_bits(&r->life, FREED)) {
-        give_back(r);
+        return_parts(r);
     }
     *request = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;

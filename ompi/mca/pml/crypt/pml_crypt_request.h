@@ -48,7 +48,7 @@ typedef struct ompi_pml_crypt_stage {
     struct ompi_pml_crypt_held *owner;
     uint8_t *bytes;
     size_t cold_bytes;              /* not 0: its pages go back to the kernel when it is returned */
-    uint32_t era;                   /* when it was sent (chop_send.c) */
+    uint32_t stall_epoch;                   /* when it was sent (chop_send.c) */
     /* while a worker has it (team.c) */
     opal_crypt_job_t job;
     struct ompi_pml_crypt_stage *behind;
@@ -92,13 +92,13 @@ typedef struct ompi_pml_crypt_request {
     ompi_common_cryptmpi_stream_t *stream;  /* for a non-contiguous buffer; or NULL */
     opal_list_item_t queued;                /* in the queue of senders, of deferred receives, or of those arriving */
     uint32_t next_segment;
-    uint32_t run_ahead;                     /* segments that may leave before the gate is open */
-    ompi_common_cryptmpi_atomic32_t work, window, gate_open, left;
-    bool tells;                             /* sent synchronously: first_out means a match */
-    bool parked;                            /* out of the queue, until the gate opens */
-    bool stuck;                             /* its segments do not move */
+    uint32_t run_ahead;                     /* segments that may leave without credit */
+    ompi_common_cryptmpi_atomic32_t work, window, has_credit, left;
+    bool acks_match;                        /* sent synchronously: first_out means a match */
+    bool waits_for_credit;                  /* out of the queue, until the first part has matched */
+    bool stalled;                           /* its segments do not move */
     uint32_t ahead;                         /* bytes to take off the peer's count at its match */
-    struct ompi_pml_crypt_stream *fence;    /* whose earlier messages have matched then, too */
+    struct ompi_pml_crypt_stream *confirms; /* whose earlier messages have matched then, too */
     unsigned threads;                       /* t; more than 1: for the team */
     int chop_tag;
     int failure;                            /* a segment, or the body, did not authenticate */

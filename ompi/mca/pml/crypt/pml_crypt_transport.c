@@ -162,7 +162,7 @@ static int enable(bool on)
     if (on && OPAL_CRYPTPROC_ALL == opal_cryptproc_params.scope) {
         ompi_pml_crypt_audit_osc();
     }
-    opal_cryptproc_give_back();
+    opal_cryptproc_restore_env();
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_enable(on) : rc;
     if (on && OMPI_SUCCESS == rc) {
         ompi_pml_crypt_look_ob1_start();

@@ -131,7 +131,7 @@ static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int
     }
     w->asked = 1;
     if (found && status.MPI_TAG != w->tag && (unsigned) status.MPI_SOURCE < (unsigned) peer_count) {
-        w->lies = 1;
+        w->queued_unmatched = 1;
         w->lying_peer = status.MPI_SOURCE;
         w->lying_tag = status.MPI_TAG;
         w->lying_bytes = status._ucount > header ? status._ucount - header : 0;
@@ -150,7 +150,7 @@ static bool worth_asking(const ompi_pml_crypt_waits_t *waits, const opal_crypt_s
                          const ompi_common_cryptmpi_comm_t *c)
 {
     return __atomic_load_n(&c->at_host, __ATOMIC_ACQUIRE) && w->peer >= OPAL_CRYPT_STATUS_ANY && w->peer < c->peer_count
-           && may_ask_host() && OPAL_CRYPT_STATUS_ANY == waits->meeting && !w->lies && w->tag >= 0
+           && may_ask_host() && OPAL_CRYPT_STATUS_ANY == waits->meeting && !w->queued_unmatched && w->tag >= 0
            && waits->now - w->since >= SECOND
            && (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind);
 }

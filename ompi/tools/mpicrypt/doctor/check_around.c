@@ -82,7 +82,7 @@ static void check_transport(mpicrypt_report_t *report)
 {
     const bool known = ompi_common_cryptmpi_transport_choose();
 
-    opal_cryptproc_give_back();
+    opal_cryptproc_restore_env();
     if (!known) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "transport", "See the text above.",
                             "jobs will be refused: nothing would protect their messages as they are asked for");

@@ -255,7 +255,7 @@ static int examine(mpicrypt_findings_t *findings)
     compare_versions(findings);
     if (!here) {
         rc = job(findings, "meet", "ob1", "meet",
-                 "A plain MPI job does not run on these nodes: mend that first. Its messages are above.");
+                 "A plain MPI job does not run on these nodes: fix that first. Its messages are above.");
     }
     if (MPICRYPT_OK == rc && NULL != mpirun && 0 == mpicrypt_findings_count(findings, "fail")) {
         rc = job(findings, "nodes", "crypt", "job", "Its messages are above.");

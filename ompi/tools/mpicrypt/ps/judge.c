@@ -202,11 +202,11 @@ static bool say_counts(const job_t *job, const opal_crypt_status_seen_t *s, cons
 
 static void say_lying(const job_t *job, const opal_crypt_status_wait_t *w, bool counted)
 {
-    if (w->lies && counted) {
+    if (w->queued_unmatched && counted) {
         fprintf(job->out, ": tag %d", w->lying_tag);
-    } else if (w->lies && w->lying_peer >= 0) {
+    } else if (w->queued_unmatched && w->lying_peer >= 0) {
         fprintf(job->out, "; a message of another tag lies there: rank %d, tag %d", w->lying_peer, w->lying_tag);
-    } else if (w->lies) {
+    } else if (w->queued_unmatched) {
         fprintf(job->out, "; a message of another tag lies there: tag %d", w->lying_tag);
     } else if (w->asked && !counted && w->process >= 0) {
         fprintf(job->out, "; no other message from it has arrived");

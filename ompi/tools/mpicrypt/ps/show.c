@@ -64,7 +64,7 @@ void mpicrypt_ps_show(const opal_crypt_status_seen_t *s, FILE *out)
     for (uint32_t i = 0; i < m->wait_count; ++i) {
         fprintf(out, "    waits %.1f s ", mpicrypt_ps_age(s, m->waits[i].since));
         mpicrypt_ps_say_wait(&m->waits[i], out);
-        if (m->waits[i].lies) {
+        if (m->waits[i].queued_unmatched) {
             fprintf(out, "; a message with tag %d lies there", m->waits[i].lying_tag);
         }
         fputc('\n', out);
@@ -99,7 +99,7 @@ static void json_wait(const opal_crypt_status_seen_t *s, const opal_crypt_status
     } else {
         fprintf(out, "\"tag\": %d, ", w->tag);
     }
-    if (w->lies) {
+    if (w->queued_unmatched) {
         fprintf(out, "\"instead\": {\"peer\": %d, \"tag\": %d, \"bytes\": %llu}}", w->lying_peer, w->lying_tag,
                 number(w->lying_bytes));
     } else {

@@ -137,7 +137,7 @@ static char *leave_out(char *coll)
         return coll;
     }
     if (asprintf(&list, "%s%s%s", '^' == *coll ? coll : "^", '^' == *coll ? "," : "", OPAL_CRYPTPROC_COLL_NETWORKS) >= 0) {
-        (void) opal_cryptproc_lend("OMPI_MCA_coll", list);
+        (void) opal_cryptproc_setenv("OMPI_MCA_coll", list);
         free(list);
     }
     free(coll);
@@ -155,7 +155,7 @@ static void choose_osc(void)
     }
     list = opal_cryptproc_without(OPAL_CRYPTPROC_OSC_OVER_BTL, NULL == named ? "" : named + 1);
     if (NULL != list) {
-        (void) opal_cryptproc_lend("OMPI_MCA_osc", list);
+        (void) opal_cryptproc_setenv("OMPI_MCA_osc", list);
     }
     free(list);
 }

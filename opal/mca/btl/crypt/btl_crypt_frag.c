@@ -297,7 +297,7 @@ static bool in_one_piece(opal_convertor_t *convertor, size_t bytes, struct iovec
 static bool ready(const opal_btl_crypt_link_t *link)
 {
     return NULL != link && OPAL_BTL_CRYPT_OPEN == link->state && NULL == link->queue.first && !link->wants_write
-           && !link->deaf && opal_btl_crypt_link_seals_now(link);
+           && !link->peer_closed && opal_btl_crypt_link_seals_now(link);
 }
 
 /* The kernel has taken only a part: queue a copy of the rest. */

@@ -94,7 +94,7 @@ static void hello_complete(opal_btl_crypt_link_t *link, const opal_btl_crypt_fra
     link->peer_kernel = frame->kernel;
     link->hello_came = true;
     link->frame_have = 0;
-    if (OPAL_BTL_CRYPT_GREETING == link->state) {
+    if (OPAL_BTL_CRYPT_HELLO_SENT == link->state) {
         link->state = OPAL_BTL_CRYPT_OPEN;
     }
 }
@@ -216,7 +216,7 @@ static size_t open_run(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes)
 
 static bool readable(const opal_btl_crypt_link_t *link)
 {
-    return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_GREETING == link->state;
+    return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_HELLO_SENT == link->state;
 }
 
 /* Open all complete records.  Returns how many bytes of the wire they took. */
@@ -316,7 +316,7 @@ void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *byte
 void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link)
 {
     if (link->closed_came) {
-        link->deaf = true;
+        link->peer_closed = true;
     } else {
         opal_btl_crypt_link_fail(link, "the connection was cut");
     }

@@ -165,7 +165,7 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     link = endpoint->link;
     forget_busy(endpoint);
     if (NULL != endpoint->connecting) {
-        if (OPAL_BTL_CRYPT_GREETING == endpoint->connecting->state) {           /* the peer may have kept this one */
+        if (OPAL_BTL_CRYPT_HELLO_SENT == endpoint->connecting->state) {           /* the peer may have kept this one */
             opal_btl_crypt_link_decline(endpoint->connecting);
         }
         opal_btl_crypt_drop(endpoint->connecting);

@@ -149,7 +149,7 @@ void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason)
 
 void opal_btl_crypt_link_ended(opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_state_t open = OPAL_BTL_CRYPT_OPEN, greeting = OPAL_BTL_CRYPT_GREETING;
+    opal_btl_crypt_state_t open = OPAL_BTL_CRYPT_OPEN, greeting = OPAL_BTL_CRYPT_HELLO_SENT;
 
     if (!atomic_compare_exchange_strong(&link->state, &open, OPAL_BTL_CRYPT_ENDED)) {
         (void) atomic_compare_exchange_strong(&link->state, &greeting, OPAL_BTL_CRYPT_ENDED);
@@ -257,12 +257,12 @@ void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link)
 /* ---- hello ---- */
 
 /* The client is OPEN only after the other end's hello. */
-void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
+void opal_btl_crypt_link_send_hello(opal_btl_crypt_link_t *link)
 {
     const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_HELLO, .kernel = link->kernel_in};
 
     opal_btl_crypt_item_make(&link->hello, &frame, NULL, 0);
-    link->state = link->listens ? OPAL_BTL_CRYPT_OPEN : OPAL_BTL_CRYPT_GREETING;
+    link->state = link->listens ? OPAL_BTL_CRYPT_OPEN : OPAL_BTL_CRYPT_HELLO_SENT;
     if (!opal_btl_crypt_link_post(link, &link->hello)) {
         opal_btl_crypt_link_fail(link, "a socket that takes no hello");
     }
@@ -301,7 +301,7 @@ static bool wait_writable(opal_btl_crypt_link_t *link, opal_crypt_patience_t *pa
             return true;
         }
         if (1 == rc && swallow(link) < 0) {
-            link->deaf = true;
+            link->peer_closed = true;
             return true;
         }
         if (0 == left || (rc < 0 && EINTR != error)) {
@@ -389,11 +389,11 @@ bool opal_btl_crypt_link_close(opal_btl_crypt_link_t *link, int milliseconds)
             return false;
         }
     }
-    if (OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf) {
+    if (OPAL_BTL_CRYPT_FAILED != link->state && !link->peer_closed) {
         said = link->last_sent || say_end(link, &patience);
         drain(link);
     }
-    return said && OPAL_BTL_CRYPT_FAILED != link->state && (link->deaf || NULL == link->queue.first);
+    return said && OPAL_BTL_CRYPT_FAILED != link->state && (link->peer_closed || NULL == link->queue.first);
 }
 
 void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)

@@ -3,17 +3,17 @@
  *
  * One connection, without MPI: a socket, from the first byte of the handshake to the end.
  *
- *     connects   CONNECTING  SHAKING  GREETING  OPEN  ENDED        listens   SHAKING  ANSWERED  AUTHENTICATED  OPEN  ENDED
+ *     connects   CONNECTING  SHAKING  HELLO_SENT  OPEN  ENDED        listens   SHAKING  ANSWERED  AUTHENTICATED  OPEN  ENDED
  *
- * GREETING: our hello is out; the other end has not yet said whether it keeps this connection.
+ * HELLO_SENT: our hello is out; the other end has not yet said whether it keeps this connection.
  * ANSWERED: the ClientHello was right, and only the process that it names can have made it.
- * AUTHENTICATED: we must reply: greet, or decline.  Any state can go to FAILED, which is final.
+ * AUTHENTICATED: we must reply: send_hello, or decline.  Any state can go to FAILED, which is final.
  *
  * An OPEN connection that has carried enough is replaced: one end sends a last frame and close_notify, the other
  * replies alike, and each has ENDED once it has received both and written its own.  Queued items go over the next one.
  *
- * Threads: `drive`, `read`, `greet`, and whatever makes or ends a connection, by one thread at a time; `post`, `pump`
- * and `reap` under a lock of the caller, which greet needs as well.
+ * Threads: `drive`, `read`, `send_hello`, and whatever makes or ends a connection, by one thread at a time; `post`, `pump`
+ * and `reap` under a lock of the caller, which send_hello needs as well.
  */
 #ifndef OPAL_BTL_CRYPT_LINK_H
 #define OPAL_BTL_CRYPT_LINK_H
@@ -91,7 +91,7 @@ typedef enum {
     OPAL_BTL_CRYPT_SHAKING,
     OPAL_BTL_CRYPT_ANSWERED,
     OPAL_BTL_CRYPT_AUTHENTICATED,
-    OPAL_BTL_CRYPT_GREETING,
+    OPAL_BTL_CRYPT_HELLO_SENT,
     OPAL_BTL_CRYPT_OPEN,
     OPAL_BTL_CRYPT_ENDED,                           /* properly closed by the other end */
     OPAL_BTL_CRYPT_FAILED
@@ -108,14 +108,14 @@ struct opal_btl_crypt_link {
     bool kernel_said_last, keeps_key;
     _Atomic bool peer_kernel;                       /* a kernel opens what we send */
     bool wants_write;                               /* the socket was full */
-    _Atomic bool deaf;                              /* the other end takes nothing more; its data is still read */
+    _Atomic bool peer_closed;                        /* the other end takes nothing more; its data is still read */
     bool closing;                                   /* by us, for good: it is not replaced any more */
     uint32_t armed;                                 /* for the caller: events that it waits for */
     uint64_t born;                                  /* for the caller */
     const char *_Atomic reason;                     /* of FAILED, in English */
     opal_crypt_handshake_t *handshake;
     opal_crypt_tls_records_t *records;
-    opal_crypt_tls_identity_t identity;             /* right from ANSWERED, GREETING on; sure from AUTHENTICATED on */
+    opal_crypt_tls_identity_t identity;             /* right from ANSWERED, HELLO_SENT on; sure from AUTHENTICATED on */
 
     /* out */
     opal_btl_crypt_ring_t ring;
@@ -148,11 +148,11 @@ opal_btl_crypt_link_t *opal_btl_crypt_link_connect(opal_btl_crypt_engine_t *engi
 opal_btl_crypt_link_t *opal_btl_crypt_link_accept(opal_btl_crypt_engine_t *engine, int fd, opal_crypt_handshake_find_t find,
                                                   void *arg);
 
-/* The socket is readable or writable: go on to AUTHENTICATED or GREETING, if possible. */
+/* The socket is readable or writable: go on to AUTHENTICATED or HELLO_SENT, if possible. */
 void opal_btl_crypt_link_drive(opal_btl_crypt_link_t *link);
 
 /* AUTHENTICATED: send hello, and the connection is OPEN; or close it, as another one is kept, and it has ENDED. */
-void opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_link_send_hello(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_decline(opal_btl_crypt_link_t *link);
 
 /* OPEN: write what is in the ring, for at most this time, then close_notify.  False: not all was sent. */
@@ -163,7 +163,7 @@ void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link);
 
 void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason);
 #define OPAL_BTL_CRYPT_CHANGED "a record was changed, repeated, or left out"
-/* Only OPEN or GREETING becomes ENDED: a sender may find at the same time that the connection has failed. */
+/* Only OPEN or HELLO_SENT becomes ENDED: a sender may find at the same time that the connection has failed. */
 void opal_btl_crypt_link_ended(opal_btl_crypt_link_t *link);
 
 /* ---- btl_crypt_out.c ---- */
@@ -213,7 +213,7 @@ void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count);
 
-/* The socket of a GREETING or OPEN connection is readable: open what came, and deliver it. */
+/* The socket of a HELLO_SENT or OPEN connection is readable: open what came, and deliver it. */
 void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Listening, strangers, and callers.  All that an unauthenticated client can do is occupy one of 64 places for
+ * Listening, and connections that are not authenticated yet.  All that an unauthenticated client can do is occupy one of 64 places for
  * 2 seconds, and have the records of processes that it names fetched and checked, at most 64 a second
  * (btl_crypt_claim.c).
  */
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Time in which we did not poll does not count against a stranger: longer gaps count as this much. */
+/* Time in which we did not poll does not count against a connection: longer gaps count as this much. */
 enum { COUNTED_MOST_US = 10000 };
 
 /* ---- socket ---- */
@@ -91,14 +91,14 @@ int opal_btl_crypt_listen_at(unsigned min, unsigned range, uint16_t *port)
     return fd;
 }
 
-/* ---- strangers and callers ---- */
+/* ---- unauthenticated and half-open connections ---- */
 
-static bool leave_room(opal_btl_crypt_room_t *room, const opal_btl_crypt_link_t *link)
+static bool links_remove(opal_btl_crypt_links_t *links, const opal_btl_crypt_link_t *link)
 {
-    for (int i = 0; i < room->count; i++) {
-        if (link == room->links[i]) {
-            --room->count;
-            memmove(room->links + i, room->links + i + 1, (size_t) (room->count - i) * sizeof(room->links[0]));
+    for (int i = 0; i < links->count; i++) {
+        if (link == links->links[i]) {
+            --links->count;
+            memmove(links->links + i, links->links + i + 1, (size_t) (links->count - i) * sizeof(links->links[0]));
             return true;
         }
     }
@@ -112,18 +112,18 @@ static void drop(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *lin
     opal_btl_crypt_link_destroy(link);
 }
 
-static void enter_room(opal_btl_crypt_listener_t *listener, opal_btl_crypt_room_t *room, int most, opal_btl_crypt_link_t *link)
+static void links_add(opal_btl_crypt_listener_t *listener, opal_btl_crypt_links_t *links, int most, opal_btl_crypt_link_t *link)
 {
-    if (most == room->count) {
-        drop(listener, room->links[0]);
+    if (most == links->count) {
+        drop(listener, links->links[0]);
     }
-    room->links[room->count++] = link;
+    links->links[links->count++] = link;
 }
 
 void opal_btl_crypt_listen_remove(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
 {
-    if (!leave_room(&listener->strangers, link)) {
-        (void) leave_room(&listener->callers, link);
+    if (!links_remove(&listener->unauthenticated, link)) {
+        (void) links_remove(&listener->half_open, link);
     }
 }
 
@@ -133,12 +133,12 @@ void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd)
 
     if (NULL != link) {
         link->born = listener->polled;
-        enter_room(listener, &listener->strangers, OPAL_BTL_CRYPT_STRANGERS, link);
+        links_add(listener, &listener->unauthenticated, OPAL_BTL_CRYPT_UNAUTHENTICATED, link);
         listener->opened(link);
     }
 }
 
-static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_room_t *callers, const opal_crypt_tls_name_t *name)
+static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_links_t *callers, const opal_crypt_tls_name_t *name)
 {
     for (int i = 0; i < callers->count; i++) {
         if (opal_crypt_tls_name_equal(&callers->links[i]->identity.claimed, name)) {
@@ -150,7 +150,7 @@ static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_room_t *callers, co
 
 void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name)
 {
-    opal_btl_crypt_link_t *link = caller_of(&listener->callers, name);
+    opal_btl_crypt_link_t *link = caller_of(&listener->half_open, name);
 
     if (NULL != link) {
         drop(listener, link);
@@ -159,12 +159,12 @@ void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opa
 
 void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
 {
-    if (link == caller_of(&listener->callers, &link->identity.claimed)) {
+    if (link == caller_of(&listener->half_open, &link->identity.claimed)) {
         return;
     }
     opal_btl_crypt_listen_forget(listener, &link->identity.claimed);
-    (void) leave_room(&listener->strangers, link);
-    enter_room(listener, &listener->callers, OPAL_BTL_CRYPT_CALLERS, link);
+    (void) links_remove(&listener->unauthenticated, link);
+    links_add(listener, &listener->half_open, OPAL_BTL_CRYPT_HALF_OPEN, link);
 }
 
 static bool came_to_ours(const opal_btl_crypt_listener_t *listener, int fd)
@@ -200,11 +200,11 @@ void opal_btl_crypt_listen_accept(opal_btl_crypt_listener_t *listener)
             if (!somebody_waits(listener->fd)) {
                 break;
             }
-            if (0 == listener->strangers.count) {
+            if (0 == listener->unauthenticated.count) {
                 listener->starved_at = 0 == listener->starved_at ? listener->polled + 1 : listener->starved_at;
                 break;
             }
-            drop(listener, listener->strangers.links[0]);
+            drop(listener, listener->unauthenticated.links[0]);
         } else if (EINTR != errno && ECONNABORTED != errno) {
             break;
         }
@@ -224,19 +224,19 @@ void opal_btl_crypt_listen_poll(opal_btl_crypt_listener_t *listener, uint64_t no
 
     listener->last = now;
     listener->polled += passed < COUNTED_MOST_US ? passed : COUNTED_MOST_US;
-    while (listener->strangers.count > 0
-           && listener->polled - listener->strangers.links[0]->born > OPAL_BTL_CRYPT_STRANGER_US) {
-        drop(listener, listener->strangers.links[0]);
+    while (listener->unauthenticated.count > 0
+           && listener->polled - listener->unauthenticated.links[0]->born > OPAL_BTL_CRYPT_UNAUTHENTICATED_US) {
+        drop(listener, listener->unauthenticated.links[0]);
     }
 }
 
 void opal_btl_crypt_listen_stop(opal_btl_crypt_listener_t *listener)
 {
-    while (listener->strangers.count > 0) {
-        drop(listener, listener->strangers.links[0]);
+    while (listener->unauthenticated.count > 0) {
+        drop(listener, listener->unauthenticated.links[0]);
     }
-    while (listener->callers.count > 0) {
-        drop(listener, listener->callers.links[0]);
+    while (listener->half_open.count > 0) {
+        drop(listener, listener->half_open.links[0]);
     }
     if (listener->fd >= 0) {
         close(listener->fd);

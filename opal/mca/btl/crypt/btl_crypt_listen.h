@@ -3,9 +3,9 @@
  *
  * The listening socket, and the connections to it that are not authenticated yet.
  *
- *     strangers   from anybody who can reach the port: at most 64, none for long; the oldest is dropped first
- *     callers     their hello was answered; only a process of the job can have made it, and each is answered only once.
- *                 They may compute before they go on, so they have time; one per name
+ *     unauthenticated  from anybody who can reach the port: at most 64, none for long; the oldest is dropped first
+ *     half-open        their hello was answered; only a process of the job can have made it, and each is answered only
+ *                      once.  They may compute before they go on, so they have time; one per name
  *
  * Threads: one at a time.
  */
@@ -15,16 +15,16 @@
 #include "btl_crypt_address.h"
 #include "btl_crypt_link.h"
 
-#define OPAL_BTL_CRYPT_STRANGERS        64
-#define OPAL_BTL_CRYPT_CALLERS          256                    /* each holds an OpenSSL object */
-#define OPAL_BTL_CRYPT_STRANGER_US      UINT64_C(2000000)      /* of time in which we polled */
+#define OPAL_BTL_CRYPT_UNAUTHENTICATED        64
+#define OPAL_BTL_CRYPT_HALF_OPEN          256                    /* each holds an OpenSSL object */
+#define OPAL_BTL_CRYPT_UNAUTHENTICATED_US      UINT64_C(2000000)      /* of time in which we polled */
 #define OPAL_BTL_CRYPT_ACCEPTS          16                     /* in one call: others need progress, too */
 
 /* Oldest first. */
-typedef struct opal_btl_crypt_room {
-    opal_btl_crypt_link_t *links[OPAL_BTL_CRYPT_CALLERS];
+typedef struct opal_btl_crypt_links {
+    opal_btl_crypt_link_t *links[OPAL_BTL_CRYPT_HALF_OPEN];
     int count;
-} opal_btl_crypt_room_t;
+} opal_btl_crypt_links_t;
 
 typedef struct opal_btl_crypt_listener {
     opal_btl_crypt_engine_t *engine;
@@ -35,7 +35,7 @@ typedef struct opal_btl_crypt_listener {
     void (*opened)(opal_btl_crypt_link_t *link);        /* SHAKING: watch it; it may have FAILED when this returns */
     void (*closing)(opal_btl_crypt_link_t *link);       /* stop watching it; it is destroyed afterwards */
 
-    opal_btl_crypt_room_t strangers, callers;
+    opal_btl_crypt_links_t unauthenticated, half_open;
     uint64_t polled;                                    /* microseconds, of our own clock */
     uint64_t last;
     uint64_t starved_at;                                /* no file descriptor has been free since then; 0: one is */
@@ -56,7 +56,7 @@ void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd);
 /* Advance time to `now` (microseconds, CLOCK_MONOTONIC), and drop unauthenticated connections older than 2 seconds. */
 void opal_btl_crypt_listen_poll(opal_btl_crypt_listener_t *listener, uint64_t now);
 
-/* ANSWERED: the link becomes a caller.  An older caller of the same name is dropped. */
+/* ANSWERED: the link becomes half-open.  An older one of the same name is dropped. */
 void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link);
 
 /* The process of this name is connected: drop its other attempts. */

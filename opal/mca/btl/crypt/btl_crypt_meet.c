@@ -202,7 +202,7 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
         }
     } else if (OPAL_BTL_CRYPT_FAILED == endpoint->connecting->state) {
         opal_btl_crypt_settle(endpoint->connecting);
-    } else if (OPAL_BTL_CRYPT_GREETING != endpoint->connecting->state && now > endpoint->deadline) {
+    } else if (OPAL_BTL_CRYPT_HELLO_SENT != endpoint->connecting->state && now > endpoint->deadline) {
         no_answer(endpoint);
     }
 }
@@ -235,7 +235,7 @@ static bool ours_is_lower(const opal_crypt_tls_name_t *peer)
 
 /* The peer's OPEN connection takes all that waits.  An attempt that the peer started before and abandoned, and that we
  * have not looked at yet, must not be taken for a new one once this has ended. */
-static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
+static void attach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_item_t *item;
 
@@ -261,10 +261,10 @@ static void adopt(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *li
     opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
 }
 
-static void greet(opal_btl_crypt_link_t *link)
+static void send_hello(opal_btl_crypt_link_t *link)
 {
     pthread_mutex_lock(&opal_btl_crypt.lock);
-    opal_btl_crypt_link_greet(link);
+    opal_btl_crypt_link_send_hello(link);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
 
@@ -279,7 +279,7 @@ static void watch_shared(opal_btl_crypt_link_t *link)
 /* Do we keep our own attempt?  Only one whose other end is authenticated can be kept: any other may lead nowhere. */
 static bool ours_is_kept(const opal_btl_crypt_endpoint_t *endpoint)
 {
-    return NULL != endpoint->connecting && OPAL_BTL_CRYPT_GREETING == endpoint->connecting->state
+    return NULL != endpoint->connecting && OPAL_BTL_CRYPT_HELLO_SENT == endpoint->connecting->state
            && ours_is_lower(&endpoint->tls_name);
 }
 
@@ -313,8 +313,8 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
     if (NULL != endpoint->connecting) {
         opal_btl_crypt_drop(endpoint->connecting);
     }
-    greet(link);
-    adopt(endpoint, link);
+    send_hello(link);
+    attach(endpoint, link);
     watch_shared(link);
 }
 
@@ -370,9 +370,9 @@ static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_
     }
 }
 
-static void stranger_failed(opal_btl_crypt_link_t *link)
+static void reject_unauthenticated(opal_btl_crypt_link_t *link)
 {
-    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: a stranger: %s", link->reason);
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: rejected a connection: %s", link->reason);
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
     opal_btl_crypt_drop(link);
 }
@@ -383,7 +383,7 @@ static void kept_and_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_li
 {
     if (link->last_came || OPAL_BTL_CRYPT_FAILED == link->state) {
         endpoint->connecting = NULL;
-        adopt(endpoint, link);
+        attach(endpoint, link);
         connection_over(endpoint, link);
     } else {
         opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
@@ -401,7 +401,7 @@ void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
             hears(link);
         }
         if (over) {
-            stranger_failed(link);
+            reject_unauthenticated(link);
             return;
         }
         if (OPAL_BTL_CRYPT_ANSWERED == link->state) {
@@ -414,10 +414,10 @@ void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
         (link == endpoint->link ? connection_over : link->hello_came ? kept_and_over : attempt_failed)(endpoint, link);
         return;
     } else if (OPAL_BTL_CRYPT_AUTHENTICATED == link->state) {
-        greet(link);
+        send_hello(link);
     } else if (OPAL_BTL_CRYPT_OPEN == link->state && link == endpoint->connecting) {
         endpoint->connecting = NULL;
-        adopt(endpoint, link);
+        attach(endpoint, link);
     }
     watch_shared(link);
 }

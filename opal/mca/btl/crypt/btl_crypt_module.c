@@ -171,7 +171,7 @@ int opal_btl_crypt_go_round(void)
     const opal_btl_crypt_listener_t *listener = &opal_btl_crypt.listener;
     int done;
 
-    if (listener->strangers.count > 0 || 0 != listener->starved_at || opal_btl_crypt_any_busy()) {
+    if (listener->unauthenticated.count > 0 || 0 != listener->starved_at || opal_btl_crypt_any_busy()) {
         opal_btl_crypt_listen_poll(&opal_btl_crypt.listener, now_us());
     }
     done = handle_all();

@@ -248,7 +248,7 @@ bool opal_btl_crypt_link_is_last(const opal_btl_crypt_link_t *link)
 /* Once the peer has closed, do not wait for its side of the shutdown. */
 static bool is_over(const opal_btl_crypt_link_t *link)
 {
-    return link->closed_came && (link->deaf || (link->last_sent && 0 == opal_btl_crypt_ring_used(&link->ring)));
+    return link->closed_came && (link->peer_closed || (link->last_sent && 0 == opal_btl_crypt_ring_used(&link->ring)));
 }
 
 /* ---- write ---- */
@@ -259,7 +259,7 @@ void opal_btl_crypt_link_refused(opal_btl_crypt_link_t *link)
 {
     link->wants_write = EAGAIN == errno || EWOULDBLOCK == errno;
     if (EPIPE == errno || ECONNRESET == errno) {
-        link->deaf = true;                              /* for good: the reader may have found it, too */
+        link->peer_closed = true;                              /* for good: the reader may have found it, too */
     } else if (!link->wants_write) {                    /* the reader may never notice */
         opal_btl_crypt_link_fail(link, "the system refuses what is to be sent");
     }
@@ -321,7 +321,7 @@ static void seal_batch(opal_btl_crypt_link_t *link, size_t batch)
 
 bool opal_btl_crypt_link_has_more(const opal_btl_crypt_link_t *link)
 {
-    return OPAL_BTL_CRYPT_FAILED != link->state && !link->deaf
+    return OPAL_BTL_CRYPT_FAILED != link->state && !link->peer_closed
            && (may_seal(link) || opal_btl_crypt_link_last_is_due(link) || opal_btl_crypt_ring_used(&link->ring) > 0);
 }
 

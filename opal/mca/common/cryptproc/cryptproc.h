@@ -152,8 +152,8 @@ OPAL_DECLSPEC char *opal_cryptproc_selection(const char *project, const char *fr
 
 /* Have Open MPI read `value` from this environment variable until all are restored: the change must not reach children
  * of this process, nor later MPI sessions.  By one thread.  False: no memory. */
-OPAL_DECLSPEC bool opal_cryptproc_lend(const char *variable, const char *value);
-OPAL_DECLSPEC void opal_cryptproc_give_back(void);
+OPAL_DECLSPEC bool opal_cryptproc_setenv(const char *variable, const char *value);
+OPAL_DECLSPEC void opal_cryptproc_restore_env(void);
 
 /* Will that framework of ompi open a component of this name, if there is one? */
 OPAL_DECLSPEC bool opal_cryptproc_opens(const char *framework, const char *name, bool must_be_named);

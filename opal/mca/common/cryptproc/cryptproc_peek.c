@@ -61,7 +61,7 @@ static struct lent {
     char *variable, *before;            /* NULL: it was unset */
 } lent[LENT];
 
-bool opal_cryptproc_lend(const char *variable, const char *value)
+bool opal_cryptproc_setenv(const char *variable, const char *value)
 {
     const char *before;
     int i = 0;
@@ -84,7 +84,7 @@ bool opal_cryptproc_lend(const char *variable, const char *value)
 }
 
 /* A variable that cannot be restored, for lack of memory, is tried again next time. */
-void opal_cryptproc_give_back(void)
+void opal_cryptproc_restore_env(void)
 {
     int kept = 0;
 

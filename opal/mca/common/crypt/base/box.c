@@ -16,7 +16,7 @@ static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *th
     size_t bytes = plain[0].bytes;
     int rc;
 
-    opal_crypt_record_nonce(box->id, box->nonce);
+    opal_crypt_nonce_log_add(box->id, box->nonce);
     if (1 == count) {
         rc = box->aead->seal(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain[0].base, bytes, cipher, tag);
     } else {

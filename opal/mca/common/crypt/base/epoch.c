@@ -80,7 +80,7 @@ static int epoch_make(const opal_crypt_epochs_t *epochs, uint64_t number,
     if (OPAL_CRYPT_OK != rc) {
         goto out;
     }
-    opal_crypt_record_key(raw, opal_aead_raw_key_bytes(epochs->cipher), epoch->id);
+    opal_crypt_nonce_log_key(raw, opal_aead_raw_key_bytes(epochs->cipher), epoch->id);
     if (OPAL_AEAD_OK != aead->key_init(epochs->cipher, raw, epoch->key)) {
         rc = OPAL_CRYPT_ERR_LIBRARY;
         goto out;

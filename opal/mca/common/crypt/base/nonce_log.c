@@ -57,7 +57,7 @@ static void grow(void)
     room = wider;
 }
 
-void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES])
+void opal_crypt_nonce_log_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES])
 {
     uint8_t hash[32];
 
@@ -67,7 +67,7 @@ void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRY
     memcpy(id, hash, OPAL_CRYPT_RECORD_ID_BYTES);
 }
 
-void opal_crypt_record_nonce(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], const uint8_t nonce[12])
+void opal_crypt_nonce_log_add(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], const uint8_t nonce[12])
 {
     const opal_crypt_input_t pieces[] = {{id, OPAL_CRYPT_RECORD_ID_BYTES}, {nonce, 12}};
     uint8_t hash[32];
@@ -109,6 +109,6 @@ void opal_crypt_record_forget(void)
 
 #else
 
-typedef int opal_crypt_record_nonces_unused_t;
+typedef int opal_crypt_nonce_log_unused_t;
 
 #endif

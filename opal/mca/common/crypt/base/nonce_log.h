@@ -16,10 +16,10 @@
 #ifdef OPAL_CRYPT_TEST_RECORD
 
 /* Name a key, by the beginning of its hash. */
-void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]);
+void opal_crypt_nonce_log_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES]);
 
 /* Log this pair, just before sealing under it. */
-void opal_crypt_record_nonce(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], const uint8_t nonce[12]);
+void opal_crypt_nonce_log_add(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], const uint8_t nonce[12]);
 
 /* The number of logged pairs; and a reset for the next test. */
 uint64_t opal_crypt_recorded(void);
@@ -27,14 +27,14 @@ void opal_crypt_record_forget(void);
 
 #else
 
-static inline void opal_crypt_record_key(const uint8_t *raw, size_t bytes, uint8_t *id)
+static inline void opal_crypt_nonce_log_key(const uint8_t *raw, size_t bytes, uint8_t *id)
 {
     (void) raw;
     (void) bytes;
     (void) id;
 }
 
-static inline void opal_crypt_record_nonce(const uint8_t *id, const uint8_t *nonce)
+static inline void opal_crypt_nonce_log_add(const uint8_t *id, const uint8_t *nonce)
 {
     (void) id;
     (void) nonce;

@@ -85,8 +85,8 @@ typedef struct opal_crypt_status_wait {
     int32_t peer, tag;                  /* a rank of the communicator, or ANY; INT32_MIN: any tag */
     int32_t process;                    /* the peer's rank in MPI_COMM_WORLD, ANY or FOREIGN */
     uint8_t blocking;                   /* the process is inside this call */
-    uint8_t lies;                       /* an unexpected message that does not match this receive is queued: */
-    uint8_t asked;                      /* the queue was checked: unless `lies`, nothing else has arrived */
+    uint8_t queued_unmatched;           /* an unexpected message that does not match this receive is queued: */
+    uint8_t asked;                      /* the queue was checked: unless `queued_unmatched`, nothing else has arrived */
     uint8_t pad;
     int32_t lying_peer, lying_tag;      /* not yet authenticated by pml/crypt */
     char comm[64];

@@ -37,7 +37,7 @@ static int direction_start(const opal_crypt_tls_records_t *records, record_direc
         rc = OPAL_CRYPT_ERR_LIBRARY;
     }
     if (OPAL_CRYPT_OK == rc) {
-        opal_crypt_record_key(raw, raw_bytes, direction->id);
+        opal_crypt_nonce_log_key(raw, raw_bytes, direction->id);
         direction->sequence = 0;
     }
     opal_crypt_wipe(raw, sizeof(raw));

@@ -99,7 +99,7 @@ int opal_crypt_chop_make(const opal_crypt_session_t *session,
         pool_give(chop);
         return rc;
     }
-    opal_crypt_record_key(chop->derived, key_bytes, chop->id);
+    opal_crypt_nonce_log_key(chop->derived, key_bytes, chop->id);
     memcpy(chop->prefix, chop->derived + key_bytes, OPAL_CRYPT_PREFIX_BYTES);
     opal_crypt_wipe(chop->derived, sizeof(chop->derived));
     chop->aead = session->aead;

@@ -120,7 +120,7 @@ int opal_crypt_ranges_merge(opal_crypt_order_t *order, const opal_crypt_replay_t
 void opal_crypt_ranges_free(opal_crypt_order_t *order);
 
 /* With the lock held: `serial` is no longer outstanding. */
-int opal_crypt_serials_give_back(opal_crypt_serials_t *serials, uint64_t serial);
+int opal_crypt_serials_release(opal_crypt_serials_t *serials, uint64_t serial);
 
 /* Release one reference; the last one frees. */
 void opal_crypt_serials_unref(opal_crypt_serials_t *serials);

@@ -59,7 +59,7 @@ uint64_t opal_crypt_serial_take_any(opal_crypt_serials_t *serials)
     return opal_crypt_serial_take(serials);
 }
 
-int opal_crypt_serials_give_back(opal_crypt_serials_t *serials, uint64_t serial)
+int opal_crypt_serials_release(opal_crypt_serials_t *serials, uint64_t serial)
 {
     int rc = opal_crypt_replay_insert(&serials->given_back, serial);
 
@@ -70,6 +70,6 @@ int opal_crypt_serials_give_back(opal_crypt_serials_t *serials, uint64_t serial)
 void opal_crypt_serial_drop(opal_crypt_serials_t *serials, uint64_t serial)
 {
     pthread_mutex_lock(&serials->lock);
-    (void) opal_crypt_serials_give_back(serials, serial);
+    (void) opal_crypt_serials_release(serials, serial);
     pthread_mutex_unlock(&serials->lock);
 }

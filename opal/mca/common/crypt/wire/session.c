@@ -273,7 +273,7 @@ static int accept(opal_crypt_session_t *session, opal_crypt_serials_t *serials,
         rc = opal_crypt_order_check(&session->order, serials, serial, any_tag, envelope, counter);
     }
     /* 2. it is no longer outstanding, whatever the result */
-    int given_back = opal_crypt_serials_give_back(serials, serial);
+    int given_back = opal_crypt_serials_release(serials, serial);
     if (OPAL_CRYPT_OK != rc || OPAL_CRYPT_OK != (rc = given_back)) {
         return rc;
     }
