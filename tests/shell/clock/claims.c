@@ -123,8 +123,8 @@ void __wrap_opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)
 {
 }
 
-void __wrap_opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link);
-void __wrap_opal_btl_crypt_link_greet(opal_btl_crypt_link_t *link)
+void __wrap_opal_btl_crypt_link_send_hello(opal_btl_crypt_link_t *link);
+void __wrap_opal_btl_crypt_link_send_hello(opal_btl_crypt_link_t *link)
 {
     greeted++;
 }

@@ -128,7 +128,7 @@ static int derive_key(const opal_cryptfile_blocks_t *blocks, const uint8_t salt[
     rc = opal_crypt_kdf_expand(blocks->data_key, OPAL_CRYPT_LABEL_FILE_BLOCK, context, sizeof(context),
                                raw, opal_aead_raw_key_bytes(blocks->cipher));
     if (OPAL_CRYPT_OK == rc) {
-        opal_crypt_record_key(raw, opal_aead_raw_key_bytes(blocks->cipher), id);
+        opal_crypt_nonce_log_key(raw, opal_aead_raw_key_bytes(blocks->cipher), id);
         rc = OPAL_AEAD_OK == blocks->aead->key_init(blocks->cipher, raw, made) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_LIBRARY;
     }
 undo:
