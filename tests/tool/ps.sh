@@ -84,7 +84,7 @@ else
     over=btl
     sealed='  btl/crypt seals what leaves a node, over TCP (TCP is the network); authentication psk, keys X25519.*, AES-128-GCM'
     nothing() { printf '; no other message from it has arrived$'; }
-    other_tag='; a message of another tag lies there: rank 0, tag 5$'
+    other_tag='; a message of another tag is queued: rank 0, tag 5$'
     after=2                     # both have to be heard of within this time
 fi
 

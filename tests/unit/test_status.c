@@ -20,7 +20,7 @@
 static char directory[] = "/tmp/test_status.XXXXXX";
 static int at;
 static char why[256];
-static opal_crypt_status_seen_t seen;
+static opal_crypt_status_process_t process;
 
 static opal_crypt_status_who_t somebody(uint32_t rank)
 {
@@ -35,15 +35,15 @@ static const char *name_of(uint32_t rank)
     return name;
 }
 
-static opal_crypt_status_rc_t look(const char *name)
+static opal_crypt_status_rc_t read_page(const char *name)
 {
-    return opal_crypt_status_read(at, name, &seen, why, sizeof(why));
+    return opal_crypt_status_read(at, name, &process, why, sizeof(why));
 }
 
 static void test_owner(void)
 {
     const opal_crypt_status_who_t who = somebody(3);
-    opal_crypt_status_moment_t *moment;
+    opal_crypt_status_snapshot_t *snapshot;
     opal_crypt_status_t *status;
     struct stat file;
     char state;
@@ -54,25 +54,26 @@ static void test_owner(void)
     UNIT_REQUIRE(NULL != status);
     UNIT_CHECK(0 == fstatat(at, name_of(3), &file, 0) && 0600 == (file.st_mode & 07777)
                && (off_t) sizeof(opal_crypt_status_page_t) == file.st_size);
-    moment = opal_crypt_status_next(status);
-    moment->wait_count = 1;
-    moment->waits[0] = (opal_crypt_status_wait_t){.kind = OPAL_CRYPT_STATUS_RECEIVE, .tag = 7};
-    moment->updated = (int64_t) opal_crypt_now();
+    snapshot = opal_crypt_status_next(status);
+    snapshot->wait_count = 1;
+    snapshot->waits[0] = (opal_crypt_status_wait_t){.kind = OPAL_CRYPT_STATUS_RECEIVE, .tag = 7};
+    snapshot->updated = (int64_t) opal_crypt_now();
     opal_crypt_status_publish(status);
-    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name_of(3)));
-    UNIT_CHECK(3 == seen.who.rank && (uint32_t) getpid() == seen.who.pid && 0 == strcmp(seen.who.job, "job@1/../x"));
-    UNIT_CHECK(seen.who.ticks > 0 && seen.who.ticks == opal_crypt_status_ticks(getpid(), &state));
-    UNIT_CHECK(1 == seen.moment.wait_count && 7 == seen.moment.waits[0].tag && seen.now >= seen.moment.updated);
+    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == read_page(name_of(3)));
+    UNIT_CHECK(3 == process.who.rank && (uint32_t) getpid() == process.who.pid);
+    UNIT_CHECK(0 == strcmp(process.who.job, "job@1/../x"));
+    UNIT_CHECK(process.who.ticks > 0 && process.who.ticks == opal_crypt_status_ticks(getpid(), &state));
+    UNIT_CHECK(1 == process.snapshot.wait_count && 7 == process.snapshot.waits[0].tag && process.now >= process.snapshot.updated);
 
     UNIT_GROUP("and while it writes the next one");
-    moment = opal_crypt_status_next(status);
-    moment->wait_count = 9999;
-    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name_of(3)) && 1 == seen.moment.wait_count);
-    moment->wait_count = 0;
+    snapshot = opal_crypt_status_next(status);
+    snapshot->wait_count = 9999;
+    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == read_page(name_of(3)) && 1 == process.snapshot.wait_count);
+    snapshot->wait_count = 0;
     opal_crypt_status_publish(status);
-    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name_of(3)) && 0 == seen.moment.wait_count);
+    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == read_page(name_of(3)) && 0 == process.snapshot.wait_count);
     opal_crypt_status_remove(status);
-    UNIT_CHECK(OPAL_CRYPT_STATUS_NONE == look(name_of(3)));
+    UNIT_CHECK(OPAL_CRYPT_STATUS_NONE == read_page(name_of(3)));
 }
 
 static void write_file(const char *name, const void *bytes, size_t count, mode_t mode)
@@ -85,7 +86,7 @@ static void write_file(const char *name, const void *bytes, size_t count, mode_t
 
 static bool refuses(const char *name, const char *reason)
 {
-    const bool bad = OPAL_CRYPT_STATUS_BAD == look(name) && NULL != strstr(why, reason);
+    const bool bad = OPAL_CRYPT_STATUS_BAD == read_page(name) && NULL != strstr(why, reason);
 
     if (!bad) {
         fprintf(stderr, "%s: %s, not: %s\n", name, why, reason);
@@ -109,7 +110,7 @@ static opal_crypt_status_page_t a_page(void)
 #define CHANGED(reason, ...)                                                                \
     do {                                                                                    \
         opal_crypt_status_page_t lie = a_page();                                            \
-        opal_crypt_status_moment_t *m = &lie.moments[0];                                    \
+        opal_crypt_status_snapshot_t *m = &lie.snapshots[0];                                    \
         opal_crypt_status_wait_t *w = &m->waits[0];                                         \
         m->wait_count = 1;                                                                  \
         w->kind = OPAL_CRYPT_STATUS_RECEIVE;                                                \
@@ -127,7 +128,7 @@ static void test_hostile(void)
     snprintf(other, sizeof(other), "ompi-crypt-status.%lu.x.1.1", (unsigned long) geteuid() + 1);
     UNIT_GROUP("files that are no page");
     write_file(name, &page, sizeof(page), 0600);
-    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name));
+    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == read_page(name));
     write_file(name, &page, sizeof(page) - 1, 0600);
     UNIT_CHECK(refuses(name, "bytes, where"));
     write_file(name, &page, sizeof(page), 0640);
@@ -135,7 +136,7 @@ static void test_hostile(void)
     write_file(other, &page, sizeof(page), 0600);
     UNIT_CHECK(refuses(other, "it belongs to user id"));
     UNIT_CHECK(0 == symlinkat("x", at, name) && refuses(name, "symbolic link"));
-    UNIT_CHECK(0 == mkdirat(at, name, 0700) && OPAL_CRYPT_STATUS_BAD == look(name) && 0 == unlinkat(at, name, AT_REMOVEDIR));
+    UNIT_CHECK(0 == mkdirat(at, name, 0700) && OPAL_CRYPT_STATUS_BAD == read_page(name) && 0 == unlinkat(at, name, AT_REMOVEDIR));
     UNIT_CHECK(0 == mkfifoat(at, name, 0600) && refuses(name, "not a regular file"));
     write_file(name, &page, sizeof(page), 0600);
     UNIT_CHECK(0 == linkat(at, name, at, "second", 0) && refuses(name, "more names"));
@@ -200,18 +201,18 @@ static void test_gone(void)
     }
     UNIT_REQUIRE(child > 0 && 1 == read(ready[0], &byte, 1));
     snprintf(name, sizeof(name), "ompi-crypt-status.%lu.job@1____x.5.%d", (unsigned long) geteuid(), (int) child);
-    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name) && !seen.gone && (uint32_t) child == seen.who.pid);
+    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == read_page(name) && !process.gone && (uint32_t) child == process.who.pid);
     kill(child, SIGSTOP);
     waitpid(child, &status, WUNTRACED);
-    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name) && !seen.gone && 'T' == seen.state);
+    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == read_page(name) && !process.gone && 'T' == process.state);
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
     do {                                /* a young one may be about to get its lock */
-        UNIT_REQUIRE(OPAL_CRYPT_STATUS_GOOD == look(name));
-    } while (!seen.gone);
-    UNIT_CHECK(5 == seen.who.rank);
+        UNIT_REQUIRE(OPAL_CRYPT_STATUS_GOOD == read_page(name));
+    } while (!process.gone);
+    UNIT_CHECK(5 == process.who.rank);
     opal_crypt_status_sweep(directory);
-    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == look(name));       /* it is of this hour */
+    UNIT_CHECK(OPAL_CRYPT_STATUS_GOOD == read_page(name));  /* it is of this hour */
     unlinkat(at, name, 0);
 }
 
@@ -224,7 +225,7 @@ static void test_no_room(void)
     UNIT_CHECK(NULL == opal_crypt_status_make("/nonexistent", &who, &error) && ENOENT == error);
     write_file(name_of(6), "squat", 5, 0600);           /* ours, of an earlier process with this pid */
     opal_crypt_status_t *status = opal_crypt_status_make(directory, &who, &error);
-    UNIT_CHECK(NULL != status && OPAL_CRYPT_STATUS_GOOD == look(name_of(6)));
+    UNIT_CHECK(NULL != status && OPAL_CRYPT_STATUS_GOOD == read_page(name_of(6)));
     opal_crypt_status_remove(status);
     UNIT_CHECK(0 == mkdirat(at, name_of(6), 0700) && NULL == opal_crypt_status_make(directory, &who, &error));
     unlinkat(at, name_of(6), AT_REMOVEDIR);

@@ -13,7 +13,7 @@
 #define SECONDS INT64_C(1000000000)
 
 static const int64_t now = 1000 * SECONDS;
-static opal_crypt_status_seen_t pages[40];
+static opal_crypt_status_process_t pages[40];
 static char *text, *not_seen;
 static int found;
 static bool known;
@@ -22,15 +22,15 @@ static bool known;
 static void good(int count)
 {
     for (int i = 0; i < count; i++) {
-        pages[i] = (opal_crypt_status_seen_t){
+        pages[i] = (opal_crypt_status_process_t){
             .who = {.rank = (uint32_t) i, .pid = 100 + (uint32_t) i, .job = "j", .host = "n"}, .now = now, .state = 'R',
-            .moment = {.updated = now - SECONDS / 2, .active = now - SECONDS / 2, .phase = OPAL_CRYPT_STATUS_RUNNING}};
+           .snapshot = {.updated = now - SECONDS / 2, .active = now - SECONDS / 2, .phase = OPAL_CRYPT_STATUS_RUNNING}};
     }
 }
 
 static void waits(int rank, opal_crypt_status_wait_t wait)
 {
-    pages[rank].moment.waits[pages[rank].moment.wait_count++] = wait;
+    pages[rank].snapshot.waits[pages[rank].snapshot.wait_count++] = wait;
 }
 
 static bool judged(int count, int expected, const char *sentence)
@@ -59,7 +59,7 @@ static bool judged(int count, int expected, const char *sentence)
 
 static void sealed(int of, uint32_t with, uint64_t sent, uint64_t accepted)
 {
-    opal_crypt_status_moment_t *m = &pages[of].moment;
+    opal_crypt_status_snapshot_t *m = &pages[of].snapshot;
 
     m->peers[m->peer_count++] = (opal_crypt_status_peer_t){.rank = with, .state = OPAL_CRYPT_STATUS_SEALED, .sent = sent,
                                                                   .accepted = accepted, .highest = accepted};
@@ -85,18 +85,18 @@ static void test_receives(void)
     sealed(0, 1, 3, 0);
     sealed(1, 0, 0, 2);
     UNIT_CHECK(judged(2, 1, "; rank 0 has sent it 1 message that it has not received\n"));
-    pages[1].moment.waits[0].queued_unmatched = 1;
-    pages[1].moment.waits[0].lying_tag = 5;
+    pages[1].snapshot.waits[0].queued_unmatched = 1;
+    pages[1].snapshot.waits[0].unmatched_tag = 5;
     UNIT_CHECK(judged(2, 1, "; rank 0 has sent it 1 message that it has not received: tag 5\n"));
-    pages[1].moment.waits[0].queued_unmatched = 0;
-    pages[1].moment.peers[0].accepted = 3;
+    pages[1].snapshot.waits[0].queued_unmatched = 0;
+    pages[1].snapshot.peers[0].accepted = 3;
     UNIT_CHECK(judged(2, 1, "; rank 0 has sent nothing more to it (3 messages, all of them received)\n"));
 
     UNIT_GROUP("what is not known is not said");
-    pages[0].moment.peers[0].state = OPAL_CRYPT_STATUS_ON_NODE;
+    pages[0].snapshot.peers[0].state = OPAL_CRYPT_STATUS_ON_NODE;
     UNIT_CHECK(judged(2, 1, "in a receive from rank 0, tag 6\n"));
     good(2);
-    pages[0].moment.peers_left_out = 1;
+    pages[0].snapshot.peers_left_out = 1;
     waits(1, RECEIVE(.tag = 6));
     UNIT_CHECK(judged(2, 1, "in a receive from rank 0, tag 6\n"));
     UNIT_CHECK(judged(1, 0, ""));
@@ -123,12 +123,12 @@ static void test_requests(void)
     good(2);
     waits(1, RECEIVE(.blocking = 0, .tag = 6));
     UNIT_CHECK(judged(2, 0, ""));               /* others come and go */
-    pages[1].moment.active = now - 20 * SECONDS;
+    pages[1].snapshot.active = now - 20 * SECONDS;
     UNIT_CHECK(judged(2, 1, "has waited 34 s in a receive from rank 0, tag 6"));
-    pages[1].moment.updated = now - 20 * SECONDS;
+    pages[1].snapshot.updated = now - 20 * SECONDS;
     UNIT_CHECK(judged(2, 0, ""));               /* it computes */
     good(2);
-    pages[0].moment.active = 0;
+    pages[0].snapshot.active = 0;
     waits(0, RECEIVE(.kind = OPAL_CRYPT_STATUS_SEND, .protocol = OPAL_CRYPT_STATUS_CHOPPED, .peer = 1, .process = 1, .bytes = 99));
     UNIT_CHECK(judged(2, 1, "has waited 34 s in a send to rank 1, tag 0 (99 bytes, in segments)\n"));
 }
@@ -140,12 +140,12 @@ static void test_processes(void)
     pages[0].state = 'T';
     UNIT_CHECK(judged(3, 1, "rank 0 (n) is stopped (state T): 'kill -CONT 100' lets it go on\n"));
     waits(1, RECEIVE());
-    pages[0].moment.updated = 0;
+    pages[0].snapshot.updated = 0;
     UNIT_CHECK(judged(3, 2, "; rank 0 is stopped\n"));
     pages[0].state = 'R';
     UNIT_CHECK(judged(3, 2, "rank 0 (n) has been outside MPI for 1000 s, and others wait for it (process 100, state R)\n"));
     UNIT_CHECK(NULL != strstr(text, "; rank 0 has not been inside MPI for 1000 s\n"));
-    pages[1].moment.wait_count = 0;
+    pages[1].snapshot.wait_count = 0;
     UNIT_CHECK(judged(3, 0, ""));               /* no process waits for it */
     pages[0].gone = 1;
     UNIT_CHECK(judged(3, 1, "rank 0 (n) is gone: process 100 ended without MPI_Finalize\n"));
@@ -155,9 +155,9 @@ static void test_processes(void)
     waits(2, RECEIVE(.kind = OPAL_CRYPT_STATUS_CONTACT, .process = 3, .peer = -1, .text = "its record of keys"));
     UNIT_CHECK(judged(4, 1, "rank 2 (n) has waited 34 s in its first contact with rank 3, for its record of keys\n"));
     good(2);
-    pages[1].moment.phase = OPAL_CRYPT_STATUS_ENDING;
+    pages[1].snapshot.phase = OPAL_CRYPT_STATUS_ENDING;
     UNIT_CHECK(judged(2, 1, "rank 1 (n) has been in MPI_Finalize for 1000 s\n"));
-    pages[1].moment.phase_since = now - 5 * SECONDS;
+    pages[1].snapshot.phase_since = now - 5 * SECONDS;
     UNIT_CHECK(judged(2, 0, ""));
 
     UNIT_GROUP("many");
@@ -170,7 +170,7 @@ static void test_processes(void)
     UNIT_GROUP("times that cannot be");
     good(2);
     waits(1, RECEIVE(.since = INT64_MIN));
-    pages[0].moment.updated = INT64_MAX;
+    pages[0].snapshot.updated = INT64_MAX;
     pages[1].now = INT64_MAX;
     UNIT_CHECK(judged(2, 1, "has waited"));
 }
@@ -182,13 +182,13 @@ static void test_unknown(void)
 
     UNIT_GROUP("nobody is seen to go on");
     good(2);
-    pages[0].moment.active = pages[1].moment.updated = 0;
+    pages[0].snapshot.active = pages[1].snapshot.updated = 0;
     UNIT_CHECK(judged(2, 0, "") && goes_on(""));            /* one computes */
     pages[1].state = 'S';
     UNIT_CHECK(judged(2, 0, "") && !known && 0 == strcmp(not_seen, both));
-    pages[0].moment.active = now;
+    pages[0].snapshot.active = now;
     UNIT_CHECK(judged(2, 0, "") && goes_on(""));
-    pages[0].moment.active = 0;
+    pages[0].snapshot.active = 0;
     waits(0, RECEIVE(.process = 1));
     UNIT_CHECK(judged(2, 2, "has waited 34 s") && goes_on(""));     /* something is wrong, and that is known */
 }
@@ -198,8 +198,8 @@ static void over_btl(int count)
     good(count);
     for (int i = 0; i < count; i++) {
         pages[i].who.over_btl = 1;
-        pages[i].moment.sealed = 1;
-        pages[i].moment.active = now - (20 + i) * SECONDS;
+        pages[i].snapshot.sealed = 1;
+        pages[i].snapshot.active = now - (20 + i) * SECONDS;
     }
 }
 
@@ -210,18 +210,18 @@ static void test_over_btl(void)
     sealed(0, 1, 9, 0);
     waits(1, RECEIVE(.tag = 6));
     UNIT_CHECK(judged(2, 1, "rank 1 (n) has waited 34 s in a receive from rank 0, tag 6\n") && goes_on(""));
-    pages[1].moment.waits[0].asked = 1;
+    pages[1].snapshot.waits[0].asked = 1;
     UNIT_CHECK(judged(2, 1, "in a receive from rank 0, tag 6; no other message from it has arrived\n"));
-    pages[1].moment.waits[0].queued_unmatched = 1;
-    pages[1].moment.waits[0].lying_tag = 5;
-    UNIT_CHECK(judged(2, 1, "in a receive from rank 0, tag 6; a message of another tag lies there: rank 0, tag 5\n"));
+    pages[1].snapshot.waits[0].queued_unmatched = 1;
+    pages[1].snapshot.waits[0].unmatched_tag = 5;
+    UNIT_CHECK(judged(2, 1, "in a receive from rank 0, tag 6; a message of another tag is queued: rank 0, tag 5\n"));
     pages[0].state = 'T';
     UNIT_CHECK(judged(2, 2, "; rank 0 is stopped\n"));
     over_btl(2);
     waits(0, RECEIVE(.kind = OPAL_CRYPT_STATUS_SEND, .process = 1, .peer = 1, .tag = 5, .bytes = 7, .blocking = 0,
                      .protocol = OPAL_CRYPT_STATUS_BELOW));
     UNIT_CHECK(judged(2, 1, "rank 0 (n) has waited 34 s in a send to rank 1, tag 5 (7 bytes)\n"));
-    pages[0].moment.active = now - 5 * SECONDS;
+    pages[0].snapshot.active = now - 5 * SECONDS;
     UNIT_CHECK(judged(2, 0, "") && goes_on(""));            /* an old request of a process that goes on */
 
     UNIT_GROUP("inside MPI, and in no call that is seen");
@@ -229,14 +229,14 @@ static void test_over_btl(void)
     UNIT_CHECK(judged(2, 0, "") && !known
                && 0 == strcmp(not_seen, "whether 2 processes inside MPI go on: none of their messages was seen for 10 s\n"));
     over_btl(1);
-    pages[0].moment.updated = now - 30 * SECONDS;
+    pages[0].snapshot.updated = now - 30 * SECONDS;
     UNIT_CHECK(judged(1, 0, "") && known);                  /* it computes */
 
     UNIT_GROUP("what connections say");
     over_btl(2);
     waits(0, RECEIVE(.kind = OPAL_CRYPT_STATUS_TAKE, .process = 1, .peer = -1, .bytes = 99));
     UNIT_CHECK(judged(2, 1, "rank 0 (n) has waited 34 s for rank 1 to take 99 bytes that were sent to it\n"));
-    pages[0].moment.waits[0].process = OPAL_CRYPT_STATUS_FOREIGN;
+    pages[0].snapshot.waits[0].process = OPAL_CRYPT_STATUS_FOREIGN;
     UNIT_CHECK(judged(2, 1, "for a process of another job to take 99 bytes that were sent to it\n"));
 }
 

@@ -119,7 +119,7 @@ void ompi_pml_crypt_status_start(void);
 void ompi_pml_crypt_status_lists(bool ready);       /* requests and communicators exist, or are about to be freed */
 void ompi_pml_crypt_status_stop(void);
 void ompi_pml_crypt_status_look(void);
-void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment);             /* into the caller's zeroed memory */
+void ompi_pml_crypt_status_now(opal_crypt_status_snapshot_t *snapshot);         /* into the caller's zeroed memory */
 extern unsigned ompi_pml_crypt_status_calls;
 /* From the progress function. */
 static inline void ompi_pml_crypt_status_tick(void)
@@ -134,13 +134,13 @@ static inline void ompi_pml_crypt_status_tick(void)
 }
 
 /* ---- pml_crypt_look_btl.c: with crypt_transport=btl.  False: busy, try again later. ---- */
-bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, bool lists, uint64_t *moved);   /* changes with each
-                                                                                      record, and message */
+bool ompi_pml_crypt_look_btl(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists,
+                             uint64_t *moved);      /* changes with each record, and message */
 void ompi_pml_crypt_look_btl_start(void);                   /* ob1's progress function does not call us */
 void ompi_pml_crypt_look_btl_stop(void);
 
 /* What is pending, and the peers.  `lists`: requests exist.  One caller at a time. */
-void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists);
+void ompi_pml_crypt_look(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists);
 /* The number of messages that a probe took ahead of their receives; -1: the communicator is busy. */
 int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes);
 

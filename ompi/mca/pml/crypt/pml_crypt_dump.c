@@ -17,8 +17,8 @@ static void dump_wait(const opal_crypt_status_wait_t *w, int64_t now)
     opal_output(0, "  waits %lld ms in a %s: rank %d of %s, tag %d, %llu bytes%s%s", (long long) (now - w->since) / 1000000,
                 kinds[w->kind], w->peer, w->comm, w->tag, (unsigned long long) w->bytes, '\0' == w->text[0] ? "" : ", ", w->text);
     if (w->queued_unmatched) {
-        opal_output(0, "    instead there is: rank %d, tag %d, %llu bytes", w->lying_peer, w->lying_tag,
-                    (unsigned long long) w->lying_bytes);
+        opal_output(0, "    instead there is: rank %d, tag %d, %llu bytes", w->unmatched_peer, w->unmatched_tag,
+                    (unsigned long long) w->unmatched_bytes);
     }
 }
 
@@ -53,27 +53,27 @@ static int rank_of(const ompi_communicator_t *comm, const opal_crypt_status_peer
 
 int ompi_pml_crypt_dump(ompi_communicator_t *comm, int verbose)
 {
-    opal_crypt_status_moment_t *moment = calloc(1, sizeof(*moment));
+    opal_crypt_status_snapshot_t *snapshot = calloc(1, sizeof(*snapshot));
 
-    if (NULL != moment) {
-        ompi_pml_crypt_status_now(moment);
+    if (NULL != snapshot) {
+        ompi_pml_crypt_status_now(snapshot);
         opal_output(0, "pml/crypt: rank %d of %s: pending: %u receives, %u + %u + %u sends (one frame, segments, on this node)",
-                    ompi_comm_rank(comm), comm->c_name, moment->receives, moment->sends[OPAL_CRYPT_STATUS_FRAME],
-                    moment->sends[OPAL_CRYPT_STATUS_CHOPPED], moment->sends[OPAL_CRYPT_STATUS_LOCAL]);
-        for (uint32_t i = 0; i < moment->wait_count; i++) {
-            dump_wait(&moment->waits[i], moment->updated);
+                    ompi_comm_rank(comm), comm->c_name, snapshot->receives, snapshot->sends[OPAL_CRYPT_STATUS_FRAME],
+                    snapshot->sends[OPAL_CRYPT_STATUS_CHOPPED], snapshot->sends[OPAL_CRYPT_STATUS_LOCAL]);
+        for (uint32_t i = 0; i < snapshot->wait_count; i++) {
+            dump_wait(&snapshot->waits[i], snapshot->updated);
         }
-        for (uint32_t i = 0; i < moment->peer_count; i++) {
-            const int rank = rank_of(comm, &moment->peers[i]);
+        for (uint32_t i = 0; i < snapshot->peer_count; i++) {
+            const int rank = rank_of(comm, &snapshot->peers[i]);
 
             if (rank >= 0) {
-                dump_peer(ompi_common_cryptmpi_comm(comm), &moment->peers[i], rank);
+                dump_peer(ompi_common_cryptmpi_comm(comm), &snapshot->peers[i], rank);
             }
         }
-        if (moment->peers_left_out > 0) {
-            opal_output(0, "  and %u peers that are not shown", moment->peers_left_out);
+        if (snapshot->peers_left_out > 0) {
+            opal_output(0, "  and %u peers that are not shown", snapshot->peers_left_out);
         }
-        free(moment);
+        free(snapshot);
     }
     return NULL != ompi_pml_crypt.host.pml_dump ? ompi_pml_crypt.host.pml_dump(comm, verbose) : OMPI_SUCCESS;
 }

@@ -27,7 +27,7 @@ typedef struct tally {
 typedef struct look {
     ompi_pml_crypt_waits_t waits;
     tally_t tallies[TALLIES];
-    int64_t changed[OPAL_CRYPT_STATUS_PEERS];       /* how much each of the moment's peers is worth showing */
+    int64_t changed[OPAL_CRYPT_STATUS_PEERS];       /* how much each of the snapshot's peers is worth showing */
 } look_t;
 
 static tally_t *tally_of(look_t *look, const ompi_common_cryptmpi_peer_t *peer, bool make)
@@ -68,9 +68,9 @@ static void look_at_request(look_t *look, ompi_pml_crypt_request_t *r)
         __atomic_store_n(&r->seen, since, __ATOMIC_RELAXED);
     }
     if (sends) {
-        look->waits.moment->sends[protocol]++;
+        look->waits.snapshot->sends[protocol]++;
     } else {
-        look->waits.moment->receives++;
+        look->waits.snapshot->receives++;
     }
     if (NULL != tally) {
         tally->sends += sends;
@@ -94,7 +94,7 @@ static void look_at_requests(look_t *look)
             look_at_request(look, r);
         }
     }
-    look->waits.moment->incomplete = NULL != r;
+    look->waits.snapshot->incomplete = NULL != r;
 }
 
 /* Messages that a probe has taken. */
@@ -111,10 +111,10 @@ static void look_at_held(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *
     count = ompi_pml_crypt_held_count(named->c, OPAL_CRYPT_STATUS_ANY == w->peer ? MPI_ANY_SOURCE : w->peer, &tag, &bytes);
     if (count > 0) {
         w->queued_unmatched = 1;
-        w->lying_peer = w->peer;
-        w->lying_tag = tag;
-        w->lying_bytes = bytes;
-        waits->moment->held += (uint32_t) count;
+        w->unmatched_peer = w->peer;
+        w->unmatched_tag = tag;
+        w->unmatched_bytes = bytes;
+        waits->snapshot->held += (uint32_t) count;
         if (w->peer >= 0 && w->peer < named->c->peer_count) {
             tally_t *tally = tally_of(look, named->c->members[w->peer].peer, true);
 
@@ -173,10 +173,10 @@ static int room_for(look_t *look, int64_t worth)
 {
     int least = 0;
 
-    if (look->waits.moment->peer_count < OPAL_CRYPT_STATUS_PEERS) {
-        return (int) look->waits.moment->peer_count++;
+    if (look->waits.snapshot->peer_count < OPAL_CRYPT_STATUS_PEERS) {
+        return (int) look->waits.snapshot->peer_count++;
     }
-    look->waits.moment->peers_left_out++;
+    look->waits.snapshot->peers_left_out++;
     for (int i = 1; i < OPAL_CRYPT_STATUS_PEERS; i++) {
         least = look->changed[i] < look->changed[least] ? i : least;
     }
@@ -196,8 +196,8 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
     if (OPAL_CRYPT_STATUS_UNKNOWN == shown.state && NULL == tally) {
         return;
     }
-    look->waits.moment->sealed += OPAL_CRYPT_STATUS_SEALED == shown.state;
-    look->waits.moment->on_node += OPAL_CRYPT_STATUS_ON_NODE == shown.state;
+    look->waits.snapshot->sealed += OPAL_CRYPT_STATUS_SEALED == shown.state;
+    look->waits.snapshot->on_node += OPAL_CRYPT_STATUS_ON_NODE == shown.state;
     if (shown.epoch_out + shown.epoch_in != peer->epochs) {
         peer->epochs = shown.epoch_out + shown.epoch_in;
         opal_cryptproc_happened(OPAL_CRYPTPROC_REKEYED, (int) shown.rank, (int) shown.epoch_out, (int) shown.epoch_in);
@@ -215,19 +215,19 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
     at = room_for(look, worth);
     if (at >= 0) {
         look->changed[at] = worth;
-        look->waits.moment->peers[at] = shown;
+        look->waits.snapshot->peers[at] = shown;
     }
 }
 
 /* ---- all of it ---- */
 
-void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool lists)
+void ompi_pml_crypt_look(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists)
 {
     static look_t look;                 /* one caller at a time */
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
     memset(&look, 0, sizeof(look));
-    ompi_pml_crypt_waits_begin(&look.waits, moment, now);
+    ompi_pml_crypt_waits_begin(&look.waits, snapshot, now);
     look.waits.held = look_at_held;
     if (lists) {
         look_at_requests(&look);
@@ -236,6 +236,6 @@ void ompi_pml_crypt_look(opal_crypt_status_moment_t *moment, int64_t now, bool l
     ompi_pml_crypt_waits_tell_requests(&look.waits);
     ompi_common_cryptmpi_peers_look(look_at_peer, &look);
     if (NULL != aead) {
-        opal_cryptproc_cut(moment->aead, sizeof(moment->aead), aead->name);
+        opal_cryptproc_cut(snapshot->aead, sizeof(snapshot->aead), aead->name);
     }
 }

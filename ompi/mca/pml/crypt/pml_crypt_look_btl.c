@@ -13,22 +13,22 @@
 enum { CONNECTIONS = 4 };               /* at most, that wait for something and are named */
 
 typedef struct btl_look {
-    opal_crypt_status_moment_t *moment;
+    opal_crypt_status_snapshot_t *snapshot;
     uint64_t moved;
     opal_crypt_status_wait_t waits[CONNECTIONS];
     unsigned wait_count;
 } btl_look_t;
 
 /* A peer that something waits for replaces one that is only connected. */
-static opal_crypt_status_peer_t *room_for(opal_crypt_status_moment_t *moment, bool waits)
+static opal_crypt_status_peer_t *room_for(opal_crypt_status_snapshot_t *snapshot, bool waits)
 {
-    if (moment->peer_count < OPAL_CRYPT_STATUS_PEERS) {
-        return &moment->peers[moment->peer_count++];
+    if (snapshot->peer_count < OPAL_CRYPT_STATUS_PEERS) {
+        return &snapshot->peers[snapshot->peer_count++];
     }
-    moment->peers_left_out++;
+    snapshot->peers_left_out++;
     for (int i = 0; waits && i < OPAL_CRYPT_STATUS_PEERS; i++) {
-        if (OPAL_CRYPT_STATUS_SEALED == moment->peers[i].state && 0 == moment->peers[i].ahead_bytes) {
-            return &moment->peers[i];
+        if (OPAL_CRYPT_STATUS_SEALED == snapshot->peers[i].state && 0 == snapshot->peers[i].ahead_bytes) {
+            return &snapshot->peers[i];
         }
     }
     return NULL;
@@ -37,26 +37,26 @@ static opal_crypt_status_peer_t *room_for(opal_crypt_status_moment_t *moment, bo
 static void look_at_peer(const opal_crypt_status_peer_t *peer, const opal_crypt_status_wait_t *wait, void *context)
 {
     btl_look_t *look = context;
-    opal_crypt_status_moment_t *moment = look->moment;
+    opal_crypt_status_snapshot_t *snapshot = look->snapshot;
     opal_crypt_status_peer_t *place;
 
     look->moved += peer->sent + peer->accepted;
-    moment->sealed += OPAL_CRYPT_STATUS_SEALED == peer->state;
+    snapshot->sealed += OPAL_CRYPT_STATUS_SEALED == peer->state;
     if (NULL != wait && look->wait_count < CONNECTIONS) {
         look->waits[look->wait_count++] = *wait;
     }
-    if (OPAL_CRYPT_STATUS_UNKNOWN != peer->state && NULL != (place = room_for(moment, NULL != wait))) {
+    if (OPAL_CRYPT_STATUS_UNKNOWN != peer->state && NULL != (place = room_for(snapshot, NULL != wait))) {
         *place = *peer;
     }
 }
 
-bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, bool lists, uint64_t *moved)
+bool ompi_pml_crypt_look_btl(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists, uint64_t *moved)
 {
     static ompi_pml_crypt_waits_t waits;    /* one caller at a time */
-    btl_look_t look = {.moment = moment};
+    btl_look_t look = {.snapshot = snapshot};
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
-    ompi_pml_crypt_waits_begin(&waits, moment, now);
+    ompi_pml_crypt_waits_begin(&waits, snapshot, now);
     if (NULL != opal_cryptproc_transport_look && !opal_cryptproc_transport_look(now, look_at_peer, &look)) {
         return false;
     }
@@ -65,12 +65,12 @@ bool ompi_pml_crypt_look_btl(opal_crypt_status_moment_t *moment, int64_t now, bo
     }
     ompi_pml_crypt_waits_tell_inside(&waits);
     for (unsigned i = 0; i < look.wait_count; i++) {
-        moment->waits[moment->wait_count++] = look.waits[i];
+        snapshot->waits[snapshot->wait_count++] = look.waits[i];
     }
     ompi_pml_crypt_waits_tell_requests(&waits);
     *moved = look.moved;
     if (NULL != aead) {
-        opal_cryptproc_cut(moment->aead, sizeof(moment->aead), aead->name);
+        opal_cryptproc_cut(snapshot->aead, sizeof(snapshot->aead), aead->name);
     }
     return true;
 }

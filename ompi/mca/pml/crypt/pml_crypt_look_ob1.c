@@ -79,9 +79,9 @@ static void look_at_request(ompi_pml_crypt_waits_t *waits, const mca_pml_base_re
     int64_t since;
 
     if (sends) {
-        waits->moment->sends[OPAL_CRYPT_STATUS_BELOW]++;
+        waits->snapshot->sends[OPAL_CRYPT_STATUS_BELOW]++;
     } else {
-        waits->moment->receives++;
+        waits->snapshot->receives++;
     }
     if (!since_when(request, request->req_sequence, waits->now, &since)
         || NULL == (named = ompi_pml_crypt_waits_place(waits, sends, since))) {
@@ -101,7 +101,7 @@ static void look_at_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, 
     size_t left = list->fl_num_allocated < REQUESTS ? list->fl_num_allocated : REQUESTS, count = first;
     opal_list_item_t *allocation;
 
-    waits->moment->incomplete |= list->fl_num_allocated > REQUESTS;
+    waits->snapshot->incomplete |= list->fl_num_allocated > REQUESTS;
     OPAL_LIST_FOREACH(allocation, &list->fl_allocations, opal_list_item_t) {
         unsigned char *item = (unsigned char *) allocation + sizeof(opal_free_list_item_t);
 
@@ -113,7 +113,7 @@ static void look_at_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, 
 
             /* The list's layout is internal to it, and may change. */
             if (list->fl_frag_class != ((opal_object_t *) item)->obj_class) {
-                waits->moment->incomplete = 1;
+                waits->snapshot->incomplete = 1;
                 return;
             }
             const bool pending = is_pending(request);

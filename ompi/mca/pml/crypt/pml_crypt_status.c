@@ -61,12 +61,12 @@ static uint32_t ranks_now(void)
 }
 
 /* False: the lists are busy. */
-static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
+static bool fill(opal_crypt_status_snapshot_t *snapshot, int64_t now)
 {
     uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
 
-    moment->updated = now;
-    if (ompi_common_cryptmpi_transport_is_btl() && !ompi_pml_crypt_look_btl(moment, now, lists, &counted)) {
+    snapshot->updated = now;
+    if (ompi_common_cryptmpi_transport_is_btl() && !ompi_pml_crypt_look_btl(snapshot, now, lists, &counted)) {
         return false;
     }
     if (phase_now() != phase) {
@@ -77,13 +77,13 @@ static bool fill(opal_crypt_status_moment_t *moment, int64_t now)
         active = counted;
         active_since = now;
     }
-    moment->updated_real = real_time();
-    moment->phase = phase;
-    moment->phase_since = phase_since;
-    moment->active = active_since;
-    moment->ranks = ranks_now();
+    snapshot->updated_real = real_time();
+    snapshot->phase = phase;
+    snapshot->phase_since = phase_since;
+    snapshot->active = active_since;
+    snapshot->ranks = ranks_now();
     if (!ompi_common_cryptmpi_transport_is_btl()) {
-        ompi_pml_crypt_look(moment, now, lists);
+        ompi_pml_crypt_look(snapshot, now, lists);
     }
     return true;
 }
@@ -164,10 +164,10 @@ void ompi_pml_crypt_status_lists(bool ready)
     end_turn();
 }
 
-void ompi_pml_crypt_status_now(opal_crypt_status_moment_t *moment)
+void ompi_pml_crypt_status_now(opal_crypt_status_snapshot_t *snapshot)
 {
     wait_turn();
-    (void) fill(moment, (int64_t) opal_crypt_now());
+    (void) fill(snapshot, (int64_t) opal_crypt_now());
     end_turn();
 }
 

@@ -10,10 +10,10 @@
 
 enum { SECOND = 1000000000 };           /* the host is not asked about a younger receive */
 
-void ompi_pml_crypt_waits_begin(ompi_pml_crypt_waits_t *waits, opal_crypt_status_moment_t *moment, int64_t now)
+void ompi_pml_crypt_waits_begin(ompi_pml_crypt_waits_t *waits, opal_crypt_status_snapshot_t *snapshot, int64_t now)
 {
     memset(waits, 0, sizeof(*waits));
-    waits->moment = moment;
+    waits->snapshot = snapshot;
     waits->now = now;
     waits->meeting = OPAL_CRYPT_STATUS_ANY;
 }
@@ -132,9 +132,9 @@ static void ask_host(opal_crypt_status_wait_t *w, ompi_communicator_t *comm, int
     w->asked = 1;
     if (found && status.MPI_TAG != w->tag && (unsigned) status.MPI_SOURCE < (unsigned) peer_count) {
         w->queued_unmatched = 1;
-        w->lying_peer = status.MPI_SOURCE;
-        w->lying_tag = status.MPI_TAG;
-        w->lying_bytes = status._ucount > header ? status._ucount - header : 0;
+        w->unmatched_peer = status.MPI_SOURCE;
+        w->unmatched_tag = status.MPI_TAG;
+        w->unmatched_bytes = status._ucount > header ? status._ucount - header : 0;
     }
 }
 
@@ -169,15 +169,15 @@ static ompi_communicator_t *retain_living(ompi_communicator_t *comm)
     return NULL;
 }
 
-/* ---- into the moment ---- */
+/* ---- into the snapshot ---- */
 
 static void tell(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *named)
 {
-    opal_crypt_status_moment_t *moment = waits->moment;
+    opal_crypt_status_snapshot_t *snapshot = waits->snapshot;
     ompi_communicator_t *ask = NULL;
     int peer_count = 0;
 
-    if (OPAL_CRYPT_STATUS_WAITS == moment->wait_count) {
+    if (OPAL_CRYPT_STATUS_WAITS == snapshot->wait_count) {
         return;
     }
     ompi_common_cryptmpi_comms_hold();
@@ -200,7 +200,7 @@ static void tell(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *named)
         ask_host(&named->wait, ask, peer_count);
         OBJ_RELEASE(ask);
     }
-    moment->waits[moment->wait_count++] = named->wait;
+    snapshot->waits[snapshot->wait_count++] = named->wait;
 }
 
 void ompi_pml_crypt_waits_tell_inside(ompi_pml_crypt_waits_t *waits)

@@ -24,7 +24,7 @@ typedef struct ompi_pml_crypt_named {
 } ompi_pml_crypt_named_t;
 
 typedef struct ompi_pml_crypt_waits {
-    opal_crypt_status_moment_t *moment;
+    opal_crypt_status_snapshot_t *snapshot;
     int64_t now;
     ompi_pml_crypt_named_t receives[OMPI_PML_CRYPT_OLDEST], sends[OMPI_PML_CRYPT_OLDEST], inside[OMPI_PML_CRYPT_OLDEST];
     unsigned receive_count, send_count, inside_count;
@@ -33,10 +33,10 @@ typedef struct ompi_pml_crypt_waits {
     void (*held)(struct ompi_pml_crypt_waits *waits, ompi_pml_crypt_named_t *named);
 } ompi_pml_crypt_waits_t;
 
-void ompi_pml_crypt_waits_begin(ompi_pml_crypt_waits_t *waits, opal_crypt_status_moment_t *moment, int64_t now);
+void ompi_pml_crypt_waits_begin(ompi_pml_crypt_waits_t *waits, opal_crypt_status_snapshot_t *snapshot, int64_t now);
 /* The slot for naming a request that has been pending since then; NULL: others are older. */
 ompi_pml_crypt_named_t *ompi_pml_crypt_waits_place(ompi_pml_crypt_waits_t *waits, bool sends, int64_t since);
-/* Into the moment: the calls that block, then the requests. */
+/* Into the snapshot: the calls that block, then the requests. */
 void ompi_pml_crypt_waits_tell_inside(ompi_pml_crypt_waits_t *waits);
 void ompi_pml_crypt_waits_tell_requests(ompi_pml_crypt_waits_t *waits);
 

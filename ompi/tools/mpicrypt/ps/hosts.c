@@ -5,7 +5,7 @@
  * read here:
  *
  *     node NAME            the node's pages were read
- *     page HEX             one process, as struct opal_crypt_status_seen
+ *     page HEX             one process, as struct opal_crypt_status_process
  *     refused              a page was refused, with a message on standard error
  *
  * A line may come from any user of that node: it is checked like a page.
@@ -27,13 +27,13 @@ enum { AT_A_TIME = 32, PAGES_MOST = 4096 };     /* hosts; processes of a node */
 
 void mpicrypt_ps_pages(const mpicrypt_ps_list_t *list)
 {
-    static char hex[2 * sizeof(list->seen[0]) + 1];
+    static char hex[2 * sizeof(list->processes[0]) + 1];
     char host[65] = "";
 
     (void) gethostname(host, sizeof(host) - 1);
     printf("node %s\n", host);
     for (int i = 0; i < list->count; ++i) {
-        opal_crypt_hex_write((const uint8_t *) &list->seen[i], sizeof(list->seen[i]), hex);
+        opal_crypt_hex_write((const uint8_t *) &list->processes[i], sizeof(list->processes[i]), hex);
         printf("page %s\n", hex);
     }
     for (int i = 0; i < list->refused; ++i) {
@@ -43,12 +43,12 @@ void mpicrypt_ps_pages(const mpicrypt_ps_list_t *list)
 
 static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
 {
-    opal_crypt_status_seen_t seen;
+    opal_crypt_status_process_t process;
     char why[256];
 
-    return opal_crypt_hex_read(hex, (uint8_t *) &seen, sizeof(seen)) && '\0' == hex[2 * sizeof(seen)]
-           && opal_crypt_status_valid(&seen, why, sizeof(why))
-           && (0 == seen.state || (seen.state > ' ' && seen.state <= '~')) && mpicrypt_ps_add(list, &seen);
+    return opal_crypt_hex_read(hex, (uint8_t *) &process, sizeof(process)) && '\0' == hex[2 * sizeof(process)]
+           && opal_crypt_status_valid(&process, why, sizeof(why))
+           && (0 == process.state || (process.state > ' ' && process.state <= '~')) && mpicrypt_ps_add(list, &process);
 }
 
 /* False: they are not what ps writes.  *nodes: how many nodes were read. */

@@ -21,7 +21,7 @@
 enum { LINES = 20 };            /* at most, of one job's waits that are shown */
 
 typedef struct job {
-    const opal_crypt_status_seen_t *seen;
+    const opal_crypt_status_process_t *processes;
     int count;
     double after;
     FILE *out;
@@ -41,9 +41,9 @@ const char *mpicrypt_ps_text(const char *text)
     return opal_crypt_status_text(text, shown[next], sizeof(shown[0]));
 }
 
-double mpicrypt_ps_age(const opal_crypt_status_seen_t *seen, int64_t since)
+double mpicrypt_ps_age(const opal_crypt_status_process_t *process, int64_t since)
 {
-    const double age = ((double) seen->now - (double) since) / 1e9;
+    const double age = ((double) process->now - (double) since) / 1e9;
 
     return age > 0 ? age : 0;
 }
@@ -123,12 +123,12 @@ void mpicrypt_ps_say_wait(const opal_crypt_status_wait_t *w, FILE *out)
     }
 }
 
-bool mpicrypt_ps_stopped(const opal_crypt_status_seen_t *seen)
+bool mpicrypt_ps_stopped(const opal_crypt_status_process_t *process)
 {
-    return 'T' == seen->state || 't' == seen->state;
+    return 'T' == process->state || 't' == process->state;
 }
 
-static void begin(job_t *job, const opal_crypt_status_seen_t *s)
+static void begin(job_t *job, const opal_crypt_status_process_t *s)
 {
     job->found++;
     fprintf(job->out, "  rank %u (%s) ", s->who.rank, mpicrypt_ps_text(s->who.host));
@@ -136,30 +136,30 @@ static void begin(job_t *job, const opal_crypt_status_seen_t *s)
 
 /* ---- who is who ---- */
 
-static const opal_crypt_status_seen_t *find(const job_t *job, int32_t rank)
+static const opal_crypt_status_process_t *find(const job_t *job, int32_t rank)
 {
     for (int i = 0; i < job->count; ++i) {
-        if (rank >= 0 && (uint32_t) rank == job->seen[i].who.rank) {
-            return &job->seen[i];
+        if (rank >= 0 && (uint32_t) rank == job->processes[i].who.rank) {
+            return &job->processes[i];
         }
     }
     return NULL;
 }
 
-static const opal_crypt_status_peer_t *peer_of(const opal_crypt_status_seen_t *s, uint32_t rank)
+static const opal_crypt_status_peer_t *peer_of(const opal_crypt_status_process_t *s, uint32_t rank)
 {
-    for (uint32_t i = 0; i < s->moment.peer_count; ++i) {
-        if (rank == s->moment.peers[i].rank && !s->moment.peers[i].foreign) {
-            return &s->moment.peers[i];
+    for (uint32_t i = 0; i < s->snapshot.peer_count; ++i) {
+        if (rank == s->snapshot.peers[i].rank && !s->snapshot.peers[i].foreign) {
+            return &s->snapshot.peers[i];
         }
     }
     return NULL;
 }
 
 /* The call that blocks, innermost first; or, where nothing moves, the oldest request. */
-static const opal_crypt_status_wait_t *wait_of(const job_t *job, const opal_crypt_status_seen_t *s)
+static const opal_crypt_status_wait_t *wait_of(const job_t *job, const opal_crypt_status_process_t *s)
 {
-    const opal_crypt_status_moment_t *m = &s->moment;
+    const opal_crypt_status_snapshot_t *m = &s->snapshot;
 
     for (uint32_t i = 0; i < m->wait_count; ++i) {
         const opal_crypt_status_wait_t *w = &m->waits[i];
@@ -176,15 +176,15 @@ static const opal_crypt_status_wait_t *wait_of(const job_t *job, const opal_cryp
 /* ---- what its peer's page says ---- */
 
 /* For a receive: has the peer sent anything?  Its page counts sealed messages, all of them; over btl/crypt, records. */
-static bool say_counts(const job_t *job, const opal_crypt_status_seen_t *s, const opal_crypt_status_wait_t *w,
-                       const opal_crypt_status_seen_t *other)
+static bool say_counts(const job_t *job, const opal_crypt_status_process_t *s, const opal_crypt_status_wait_t *w,
+                       const opal_crypt_status_process_t *other)
 {
     const opal_crypt_status_peer_t *to_us = peer_of(other, s->who.rank), *from_it = peer_of(s, other->who.rank);
     const uint64_t accepted = NULL == from_it ? 0 : from_it->accepted;
     unsigned long long sent;
 
-    if (s->who.over_btl || (NULL == to_us && other->moment.peers_left_out > 0) || (NULL == from_it && s->moment.peers_left_out > 0)
-        || mpicrypt_ps_age(other, other->moment.updated) >= mpicrypt_ps_age(s, w->since)
+    if (s->who.over_btl || (NULL == to_us && other->snapshot.peers_left_out > 0)
+        || (NULL == from_it && s->snapshot.peers_left_out > 0) || mpicrypt_ps_age(other, other->snapshot.updated) >= mpicrypt_ps_age(s, w->since)
         || (NULL != to_us && OPAL_CRYPT_STATUS_SEALED != to_us->state && OPAL_CRYPT_STATUS_UNKNOWN != to_us->state)) {
         return false;
     }
@@ -200,50 +200,50 @@ static bool say_counts(const job_t *job, const opal_crypt_status_seen_t *s, cons
     return sent > accepted;
 }
 
-static void say_lying(const job_t *job, const opal_crypt_status_wait_t *w, bool counted)
+static void say_unmatched(const job_t *job, const opal_crypt_status_wait_t *w, bool counted)
 {
     if (w->queued_unmatched && counted) {
-        fprintf(job->out, ": tag %d", w->lying_tag);
-    } else if (w->queued_unmatched && w->lying_peer >= 0) {
-        fprintf(job->out, "; a message of another tag lies there: rank %d, tag %d", w->lying_peer, w->lying_tag);
+        fprintf(job->out, ": tag %d", w->unmatched_tag);
+    } else if (w->queued_unmatched && w->unmatched_peer >= 0) {
+        fprintf(job->out, "; a message of another tag is queued: rank %d, tag %d", w->unmatched_peer, w->unmatched_tag);
     } else if (w->queued_unmatched) {
-        fprintf(job->out, "; a message of another tag lies there: tag %d", w->lying_tag);
+        fprintf(job->out, "; a message of another tag is queued: tag %d", w->unmatched_tag);
     } else if (w->asked && !counted && w->process >= 0) {
         fprintf(job->out, "; no other message from it has arrived");
     }
 }
 
-static bool is_outside(const job_t *job, const opal_crypt_status_seen_t *s)
+static bool is_outside(const job_t *job, const opal_crypt_status_process_t *s)
 {
-    return !s->gone && !mpicrypt_ps_stopped(s) && mpicrypt_ps_age(s, s->moment.updated) >= job->after;
+    return !s->gone && !mpicrypt_ps_stopped(s) && mpicrypt_ps_age(s, s->snapshot.updated) >= job->after;
 }
 
-static void say_other(const job_t *job, const opal_crypt_status_seen_t *s, const opal_crypt_status_wait_t *w)
+static void say_other(const job_t *job, const opal_crypt_status_process_t *s, const opal_crypt_status_wait_t *w)
 {
-    const opal_crypt_status_seen_t *other = find(job, w->process);
+    const opal_crypt_status_process_t *other = find(job, w->process);
     bool counted = false;
 
     if (w->process < 0) {
-        say_lying(job, w, false);
+        say_unmatched(job, w, false);
         return;
     }
     if (NULL == other) {
-        say_lying(job, w, false);
+        say_unmatched(job, w, false);
         fprintf(job->out, "; no page of rank %d was seen", w->process);
         return;
     }
     if (OPAL_CRYPT_STATUS_RECEIVE == w->kind || OPAL_CRYPT_STATUS_PROBE == w->kind) {
         counted = say_counts(job, s, w, other);
     }
-    say_lying(job, w, counted);
+    say_unmatched(job, w, counted);
     if (other->gone) {
         fprintf(job->out, "; rank %u is gone", other->who.rank);
     } else if (mpicrypt_ps_stopped(other)) {
         fprintf(job->out, "; rank %u is stopped", other->who.rank);
     } else if (is_outside(job, other)) {
         fprintf(job->out, "; rank %u has not been inside MPI for %.0f s", other->who.rank,
-                mpicrypt_ps_age(other, other->moment.updated));
-    } else if (OPAL_CRYPT_STATUS_ENDING == other->moment.phase) {
+                mpicrypt_ps_age(other, other->snapshot.updated));
+    } else if (OPAL_CRYPT_STATUS_ENDING == other->snapshot.phase) {
         fprintf(job->out, "; rank %u is in MPI_Finalize", other->who.rank);
     }
 }
@@ -251,17 +251,17 @@ static void say_other(const job_t *job, const opal_crypt_status_seen_t *s, const
 /* ---- nothing moves ---- */
 
 /* It is inside MPI without any traffic, in a call that no page shows: one to the launcher, or a one-sided one. */
-static bool is_quiet(const job_t *job, const opal_crypt_status_seen_t *s)
+static bool is_quiet(const job_t *job, const opal_crypt_status_process_t *s)
 {
-    return OPAL_CRYPT_STATUS_RUNNING == s->moment.phase && !s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)
-           && mpicrypt_ps_age(s, s->moment.active) >= job->after;
+    return OPAL_CRYPT_STATUS_RUNNING == s->snapshot.phase && !s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)
+           && mpicrypt_ps_age(s, s->snapshot.active) >= job->after;
 }
 
 /* A process that computes uses its processor; one that sleeps outside MPI waits for something no page shows, such as the launcher. */
 static void count_still(job_t *job)
 {
     for (int i = 0; i < job->count; ++i) {
-        const opal_crypt_status_seen_t *s = &job->seen[i];
+        const opal_crypt_status_process_t *s = &job->processes[i];
 
         if (is_quiet(job, s)) {
             ++job->still;
@@ -294,7 +294,7 @@ static void say_not_seen(const job_t *job, uint32_t ranks, FILE *out)
 static void judge_processes(job_t *job)
 {
     for (int i = 0; i < job->count; ++i) {
-        const opal_crypt_status_seen_t *s = &job->seen[i];
+        const opal_crypt_status_process_t *s = &job->processes[i];
 
         if (s->gone) {
             begin(job, s);
@@ -309,7 +309,7 @@ static void judge_processes(job_t *job)
 static bool is_awaited(const job_t *job, uint32_t rank)
 {
     for (int i = 0; i < job->count; ++i) {
-        const opal_crypt_status_wait_t *w = wait_of(job, &job->seen[i]);
+        const opal_crypt_status_wait_t *w = wait_of(job, &job->processes[i]);
 
         if (NULL != w && w->process >= 0 && rank == (uint32_t) w->process) {
             return true;
@@ -321,12 +321,12 @@ static bool is_awaited(const job_t *job, uint32_t rank)
 static void judge_outside(job_t *job)
 {
     for (int i = 0; i < job->count; ++i) {
-        const opal_crypt_status_seen_t *s = &job->seen[i];
+        const opal_crypt_status_process_t *s = &job->processes[i];
 
         if (is_outside(job, s) && is_awaited(job, s->who.rank)) {
             begin(job, s);
             fprintf(job->out, "has been outside MPI for %.0f s, and others wait for it (process %u, state %c%s)\n",
-                    mpicrypt_ps_age(s, s->moment.updated), s->who.pid, 0 == s->state ? '?' : s->state,
+                    mpicrypt_ps_age(s, s->snapshot.updated), s->who.pid, 0 == s->state ? '?' : s->state,
                     'D' == s->state ? ": it waits in the kernel, often for a file system" : "");
         }
     }
@@ -337,7 +337,7 @@ static void judge_waits(job_t *job)
     int more = 0;
 
     for (int i = 0; i < job->count; ++i) {
-        const opal_crypt_status_seen_t *s = &job->seen[i];
+        const opal_crypt_status_process_t *s = &job->processes[i];
         const opal_crypt_status_wait_t *w = s->gone || mpicrypt_ps_stopped(s) ? NULL : wait_of(job, s);
 
         if (NULL == w) {
@@ -364,20 +364,20 @@ static void judge_phases(job_t *job)
     static const char *const where[OPAL_CRYPT_STATUS_PHASES] = {"MPI_Init", NULL, "MPI_Finalize"};
 
     for (int i = 0; i < job->count; ++i) {
-        const opal_crypt_status_seen_t *s = &job->seen[i];
-        const char *in = where[s->moment.phase];
+        const opal_crypt_status_process_t *s = &job->processes[i];
+        const char *in = where[s->snapshot.phase];
 
-        if (!s->gone && NULL != in && mpicrypt_ps_age(s, s->moment.phase_since) >= job->after) {
+        if (!s->gone && NULL != in && mpicrypt_ps_age(s, s->snapshot.phase_since) >= job->after) {
             begin(job, s);
-            fprintf(job->out, "has been in %s for %.0f s\n", in, mpicrypt_ps_age(s, s->moment.phase_since));
+            fprintf(job->out, "has been in %s for %.0f s\n", in, mpicrypt_ps_age(s, s->snapshot.phase_since));
         }
     }
 }
 
-int mpicrypt_ps_judge(const opal_crypt_status_seen_t *seen, int count, uint32_t ranks, double after, FILE *out, FILE *not_seen,
-                      bool *known)
+int mpicrypt_ps_judge(const opal_crypt_status_process_t *processes, int count, uint32_t ranks, double after, FILE *out,
+                      FILE *not_seen, bool *known)
 {
-    job_t job = {.seen = seen, .count = count, .after = after, .out = out};
+    job_t job = {.processes = processes, .count = count, .after = after, .out = out};
 
     judge_processes(&job);
     judge_outside(&job);

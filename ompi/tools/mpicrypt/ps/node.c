@@ -15,19 +15,19 @@
 
 #include "ps.h"
 
-bool mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_seen_t *seen)
+bool mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_process_t *process)
 {
     if (list->count == list->room) {
         const int room = 0 == list->room ? 64 : 2 * list->room;
-        void *more = realloc(list->seen, (size_t) room * sizeof(*list->seen));
+        void *more = realloc(list->processes, (size_t) room * sizeof(*list->processes));
 
         if (NULL == more) {
             return false;
         }
-        list->seen = more;
+        list->processes = more;
         list->room = room;
     }
-    list->seen[list->count++] = *seen;
+    list->processes[list->count++] = *process;
     return true;
 }
 
@@ -46,7 +46,7 @@ static bool is_of_another_user(const char *name)
 /* `names`: the pages' names, in the order of the list. */
 static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, mpicrypt_names_t *names)
 {
-    opal_crypt_status_seen_t seen;
+    opal_crypt_status_process_t process;
     const struct dirent *entry;
     char why[256];
 
@@ -56,17 +56,17 @@ static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, m
         if (!is_page(entry->d_name) || is_of_another_user(entry->d_name)) {
             continue;
         }
-        rc = opal_crypt_status_read(dirfd(directory), entry->d_name, &seen, why, sizeof(why));
-        if (OPAL_CRYPT_STATUS_BAD == rc && seen.gone && 0 == seen.who.magic) {
+        rc = opal_crypt_status_read(dirfd(directory), entry->d_name, &process, why, sizeof(why));
+        if (OPAL_CRYPT_STATUS_BAD == rc && process.gone && 0 == process.who.magic) {
             (void) unlinkat(dirfd(directory), entry->d_name, 0);
         } else if (OPAL_CRYPT_STATUS_BAD == rc) {
             ++list->refused;
             mpicrypt_error(MPICRYPT_FAILED, "%s/%s: this page is refused: %s", OPAL_CRYPT_STATUS_DIRECTORY,
                            mpicrypt_ps_text(entry->d_name), mpicrypt_ps_text(why));
-        } else if (OPAL_CRYPT_STATUS_GOOD == rc && (NULL == job || NULL != strstr(seen.who.job, job))) {
+        } else if (OPAL_CRYPT_STATUS_GOOD == rc && (NULL == job || NULL != strstr(process.who.job, job))) {
             char **more = realloc(names->value, (size_t) (names->count + 1) * sizeof(*more));
 
-            if (NULL == more || !mpicrypt_ps_add(list, &seen)) {
+            if (NULL == more || !mpicrypt_ps_add(list, &process)) {
                 return mpicrypt_error(MPICRYPT_FAILED, "out of memory");
             }
             names->value = more;
@@ -79,7 +79,7 @@ static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, m
 static bool any_lives(const mpicrypt_ps_list_t *list, const opal_crypt_status_who_t *who)
 {
     for (int i = 0; i < list->count; ++i) {
-        const opal_crypt_status_seen_t *s = &list->seen[i];
+        const opal_crypt_status_process_t *s = &list->processes[i];
 
         if (!s->gone && s->who.uid == who->uid && 0 == strcmp(s->who.job, who->job)) {
             return true;
@@ -93,16 +93,16 @@ static void remove_stale(int directory, mpicrypt_ps_list_t *list, const mpicrypt
     int kept = 0;
 
     for (int i = 0; i < list->count; ++i) {
-        if (list->seen[i].gone && !any_lives(list, &list->seen[i].who)) {
+        if (list->processes[i].gone && !any_lives(list, &list->processes[i].who)) {
             if (NULL != names->value[i]) {
                 (void) unlinkat(directory, names->value[i], 0);
             }
-            list->seen[i].who.job[0] = '\0';        /* of no job */
+            list->processes[i].who.job[0] = '\0';   /* of no job */
         }
     }
     for (int i = 0; i < list->count; ++i) {
-        if ('\0' != list->seen[i].who.job[0]) {
-            list->seen[kept++] = list->seen[i];
+        if ('\0' != list->processes[i].who.job[0]) {
+            list->processes[kept++] = list->processes[i];
         }
     }
     list->count = kept;
@@ -123,10 +123,10 @@ int mpicrypt_ps_node(const char *job, mpicrypt_ps_list_t *list)
         remove_stale(dirfd(directory), &here, &names);
     }
     for (int i = 0; i < here.count && MPICRYPT_OK == rc; ++i) {
-        rc = mpicrypt_ps_add(list, &here.seen[i]) ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+        rc = mpicrypt_ps_add(list, &here.processes[i]) ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "out of memory");
     }
     list->refused += here.refused;
-    free(here.seen);
+    free(here.processes);
     mpicrypt_names_free(&names);
     closedir(directory);
     return rc;

@@ -34,25 +34,25 @@ static const mpicrypt_option_t options[] = {
 
 static int by_job_and_rank(const void *a, const void *b)
 {
-    const opal_crypt_status_who_t *first = &((const opal_crypt_status_seen_t *) a)->who;
-    const opal_crypt_status_who_t *second = &((const opal_crypt_status_seen_t *) b)->who;
+    const opal_crypt_status_who_t *first = &((const opal_crypt_status_process_t *) a)->who;
+    const opal_crypt_status_who_t *second = &((const opal_crypt_status_process_t *) b)->who;
     int order = strcmp(first->job, second->job);
 
     order = 0 != order ? order : (first->uid > second->uid) - (first->uid < second->uid);
     return 0 != order ? order : (first->rank > second->rank) - (first->rank < second->rank);
 }
 
-static bool same_job(const opal_crypt_status_seen_t *a, const opal_crypt_status_seen_t *b)
+static bool same_job(const opal_crypt_status_process_t *a, const opal_crypt_status_process_t *b)
 {
     return a->who.uid == b->who.uid && 0 == strcmp(a->who.job, b->who.job);
 }
 
-static uint32_t ranks_of(const opal_crypt_status_seen_t *seen, int count)
+static uint32_t ranks_of(const opal_crypt_status_process_t *processes, int count)
 {
     uint32_t ranks = 0;
 
     for (int i = 0; i < count; ++i) {
-        ranks = seen[i].moment.ranks > ranks ? seen[i].moment.ranks : ranks;
+        ranks = processes[i].snapshot.ranks > ranks ? processes[i].snapshot.ranks : ranks;
     }
     return ranks;
 }
@@ -73,13 +73,13 @@ static FILE *open_lines(char **lines, size_t *bytes)
     return out;
 }
 
-static verdict_t judge(const opal_crypt_status_seen_t *seen, int count)
+static verdict_t judge(const opal_crypt_status_process_t *processes, int count)
 {
     verdict_t verdict = {.found = 0};
     size_t bytes[2];
     FILE *wrong = open_lines(&verdict.wrong, &bytes[0]), *not_seen = open_lines(&verdict.not_seen, &bytes[1]);
 
-    verdict.found = mpicrypt_ps_judge(seen, count, ranks_of(seen, count), after, wrong, not_seen, &verdict.known);
+    verdict.found = mpicrypt_ps_judge(processes, count, ranks_of(processes, count), after, wrong, not_seen, &verdict.known);
     fclose(wrong);
     fclose(not_seen);
     return verdict;
@@ -92,22 +92,22 @@ static void free_verdict(verdict_t *verdict)
 }
 
 /* All processes of a job say the same. */
-static void show_protection(const opal_crypt_status_seen_t *seen, int count)
+static void show_protection(const opal_crypt_status_process_t *processes, int count)
 {
     for (int i = 0; i < count; ++i) {
-        if ('\0' != seen[i].who.protection[0]
-            && (0 == i || 0 != strcmp(seen[i].who.protection, seen[i - 1].who.protection))) {
-            printf("  %s\n", mpicrypt_ps_text(seen[i].who.protection));
+        if ('\0' != processes[i].who.protection[0]
+            && (0 == i || 0 != strcmp(processes[i].who.protection, processes[i - 1].who.protection))) {
+            printf("  %s\n", mpicrypt_ps_text(processes[i].who.protection));
         }
     }
 }
 
-static void show_text(const opal_crypt_status_seen_t *seen, int count, const verdict_t *verdict)
+static void show_text(const opal_crypt_status_process_t *processes, int count, const verdict_t *verdict)
 {
-    const uint32_t ranks = ranks_of(seen, count);
+    const uint32_t ranks = ranks_of(processes, count);
     const char *rest = verdict->not_seen;
 
-    printf("job %s: %d of ", mpicrypt_ps_text(seen->who.job), count);
+    printf("job %s: %d of ", mpicrypt_ps_text(processes->who.job), count);
     if (0 == ranks) {
         fputs("its", stdout);
     } else {
@@ -115,13 +115,13 @@ static void show_text(const opal_crypt_status_seen_t *seen, int count, const ver
     }
     printf(" processes seen%s%s\n", 0 == verdict->found && verdict->known ? ": nothing looks wrong" : "",
            0 == verdict->found && verdict->known && '\0' != *rest ? " in what was seen" : "");
-    show_protection(seen, count);
+    show_protection(processes, count);
     fputs(verdict->wrong, stdout);
     for (; '\0' != *rest; rest += strcspn(rest, "\n") + 1) {
         printf("  not seen: %.*s\n", (int) strcspn(rest, "\n"), rest);
     }
     for (int i = 0; i < count && all; ++i) {
-        mpicrypt_ps_show(&seen[i], stdout);
+        mpicrypt_ps_show(&processes[i], stdout);
     }
 }
 
@@ -137,17 +137,17 @@ static void json_lines(const char *name, char *rest)
     fputs("], ", stdout);
 }
 
-static void show_json(const opal_crypt_status_seen_t *seen, int count, const verdict_t *verdict, bool first)
+static void show_json(const opal_crypt_status_process_t *processes, int count, const verdict_t *verdict, bool first)
 {
     printf("%s {\"job\": ", first ? "" : ",\n");
-    mpicrypt_json_text(stdout, mpicrypt_ps_text(seen->who.job));
-    printf(", \"ranks\": %u, ", ranks_of(seen, count));
+    mpicrypt_json_text(stdout, mpicrypt_ps_text(processes->who.job));
+    printf(", \"ranks\": %u, ", ranks_of(processes, count));
     json_lines("wrong", verdict->wrong);
     json_lines("not_seen", verdict->not_seen);
     fputs("\"processes\": [\n", stdout);
     for (int i = 0; i < count; ++i) {
         fputs(0 == i ? "    " : ",\n    ", stdout);
-        mpicrypt_ps_json(&seen[i], stdout);
+        mpicrypt_ps_json(&processes[i], stdout);
     }
     fputs("]}", stdout);
 }
@@ -157,19 +157,19 @@ static int show(mpicrypt_ps_list_t *list, int *unknown)
 {
     int found = 0;
 
-    qsort(list->seen, (size_t) list->count, sizeof(*list->seen), by_job_and_rank);
+    qsort(list->processes, (size_t) list->count, sizeof(*list->processes), by_job_and_rank);
     fputs(json ? "[" : "", stdout);
     for (int i = 0, end; i < list->count; i = end) {
-        for (end = i + 1; end < list->count && same_job(&list->seen[i], &list->seen[end]); ++end) {
+        for (end = i + 1; end < list->count && same_job(&list->processes[i], &list->processes[end]); ++end) {
         }
-        verdict_t verdict = judge(&list->seen[i], end - i);
+        verdict_t verdict = judge(&list->processes[i], end - i);
 
         found += verdict.found;
         *unknown += verdict.known ? 0 : 1;
         if (json) {
-            show_json(&list->seen[i], end - i, &verdict, 0 == i);
+            show_json(&list->processes[i], end - i, &verdict, 0 == i);
         } else {
-            show_text(&list->seen[i], end - i, &verdict);
+            show_text(&list->processes[i], end - i, &verdict);
         }
         free_verdict(&verdict);
     }
@@ -205,7 +205,7 @@ static int run(int operand_count, char **operands)
             fputs(NULL == job && !json ? "no encrypted job was seen\n" : "", stdout);
         }
     }
-    free(list.seen);
+    free(list.processes);
     if (MPICRYPT_OK != rc) {
         return rc;
     }

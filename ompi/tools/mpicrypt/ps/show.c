@@ -35,9 +35,9 @@ static void show_peer(const opal_crypt_status_peer_t *p, FILE *out)
             p->receives, p->held, p->ahead_bytes);
 }
 
-static void show_pending(const opal_crypt_status_seen_t *s, FILE *out)
+static void show_pending(const opal_crypt_status_process_t *s, FILE *out)
 {
-    const opal_crypt_status_moment_t *m = &s->moment;
+    const opal_crypt_status_snapshot_t *m = &s->snapshot;
 
     if (s->who.over_btl) {
         fprintf(out, "    %u connections; pending: %u receives, %u sends; last message %.1f s ago\n", m->sealed, m->receives,
@@ -52,9 +52,9 @@ static void show_pending(const opal_crypt_status_seen_t *s, FILE *out)
     }
 }
 
-void mpicrypt_ps_show(const opal_crypt_status_seen_t *s, FILE *out)
+void mpicrypt_ps_show(const opal_crypt_status_process_t *s, FILE *out)
 {
-    const opal_crypt_status_moment_t *m = &s->moment;
+    const opal_crypt_status_snapshot_t *m = &s->snapshot;
 
     fprintf(out, "  rank %u on %s: process %u, %s, state %c, inside MPI %.1f s ago; %s over %s%s%s\n", s->who.rank,
             mpicrypt_ps_text(s->who.host), s->who.pid, s->gone ? "gone" : phases[m->phase], 0 == s->state ? '?' : s->state,
@@ -65,7 +65,7 @@ void mpicrypt_ps_show(const opal_crypt_status_seen_t *s, FILE *out)
         fprintf(out, "    waits %.1f s ", mpicrypt_ps_age(s, m->waits[i].since));
         mpicrypt_ps_say_wait(&m->waits[i], out);
         if (m->waits[i].queued_unmatched) {
-            fprintf(out, "; a message with tag %d lies there", m->waits[i].lying_tag);
+            fprintf(out, "; a message with tag %d is queued", m->waits[i].unmatched_tag);
         }
         fputc('\n', out);
     }
@@ -86,7 +86,7 @@ static void text(const char *name, const char *value, FILE *out)
     fputs(", ", out);
 }
 
-static void json_wait(const opal_crypt_status_seen_t *s, const opal_crypt_status_wait_t *w, FILE *out)
+static void json_wait(const opal_crypt_status_process_t *s, const opal_crypt_status_wait_t *w, FILE *out)
 {
     fputc('{', out);
     text("kind", kinds[w->kind], out);
@@ -100,8 +100,8 @@ static void json_wait(const opal_crypt_status_seen_t *s, const opal_crypt_status
         fprintf(out, "\"tag\": %d, ", w->tag);
     }
     if (w->queued_unmatched) {
-        fprintf(out, "\"instead\": {\"peer\": %d, \"tag\": %d, \"bytes\": %llu}}", w->lying_peer, w->lying_tag,
-                number(w->lying_bytes));
+        fprintf(out, "\"instead\": {\"peer\": %d, \"tag\": %d, \"bytes\": %llu}}", w->unmatched_peer, w->unmatched_tag,
+                number(w->unmatched_bytes));
     } else {
         fputs("\"instead\": null}", out);
     }
@@ -117,9 +117,9 @@ static void json_peer(const opal_crypt_status_peer_t *p, FILE *out)
             p->receives, p->held, p->ahead_bytes);
 }
 
-void mpicrypt_ps_json(const opal_crypt_status_seen_t *s, FILE *out)
+void mpicrypt_ps_json(const opal_crypt_status_process_t *s, FILE *out)
 {
-    const opal_crypt_status_moment_t *m = &s->moment;
+    const opal_crypt_status_snapshot_t *m = &s->snapshot;
     const char state[2] = {s->state, '\0'};
 
     fprintf(out, "{\"rank\": %u, \"pid\": %u, \"uid\": %u, \"gone\": %s, ", s->who.rank, s->who.pid, s->who.uid,

@@ -139,9 +139,9 @@ opal_crypt_status_t *opal_crypt_status_make(const char *directory, const opal_cr
     return status;
 }
 
-opal_crypt_status_moment_t *opal_crypt_status_next(opal_crypt_status_t *status)
+opal_crypt_status_snapshot_t *opal_crypt_status_next(opal_crypt_status_t *status)
 {
-    opal_crypt_status_moment_t *next = &status->page->moments[(status->page->current + 1) & 1];
+    opal_crypt_status_snapshot_t *next = &status->page->snapshots[(status->page->current + 1) & 1];
 
     memset(next, 0, sizeof(*next));
     return next;
@@ -150,7 +150,7 @@ opal_crypt_status_moment_t *opal_crypt_status_next(opal_crypt_status_t *status)
 void opal_crypt_status_publish(opal_crypt_status_t *status)
 {
     __atomic_store_n(&status->page->current, status->page->current + 1, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);    /* before writing to the moment filled next */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);    /* before writing to the snapshot filled next */
 }
 
 void opal_crypt_status_remove(opal_crypt_status_t *status)

@@ -5,10 +5,10 @@
  *
  *     /dev/shm/ompi-crypt-status.UID.JOB.RANK.PID, 0600, mapped by its owner
  *
- *     | page: process, written once | current | moment 0 | moment 1 |
+ *     | page: process, written once | current | snapshot 0 | snapshot 1 |
  *
- * The owner fills the moment that is not current, and then increments `current`, whose lowest bit selects the complete
- * one.  So a reader finds a complete moment even if the owner was stopped while writing, and needs nothing from it.
+ * The owner fills the snapshot that is not current, and then increments `current`, whose lowest bit selects the complete
+ * one.  So a reader finds a complete snapshot even if the owner was stopped while writing, and needs nothing from it.
  *
  * While it lives, the owner holds a POSIX lock on the file, which no forked child has: the process of a page without
  * the lock has ended.
@@ -34,7 +34,7 @@
 
 enum {
     OPAL_CRYPT_STATUS_VERSION = 3,
-    OPAL_CRYPT_STATUS_PEERS = 64,       /* the most that a moment lists */
+    OPAL_CRYPT_STATUS_PEERS = 64,       /* the most that a snapshot lists */
     OPAL_CRYPT_STATUS_WAITS = 12
 };
 
@@ -80,7 +80,7 @@ enum { OPAL_CRYPT_STATUS_ANY = -1, OPAL_CRYPT_STATUS_FOREIGN = -2 };
 typedef struct opal_crypt_status_wait {
     int64_t since;                      /* when it was first seen; it may have begun a little earlier */
     uint64_t bytes;                     /* of the message, or room in the buffer */
-    uint64_t lying_bytes;
+    uint64_t unmatched_bytes;
     int32_t kind, protocol;
     int32_t peer, tag;                  /* a rank of the communicator, or ANY; INT32_MIN: any tag */
     int32_t process;                    /* the peer's rank in MPI_COMM_WORLD, ANY or FOREIGN */
@@ -88,7 +88,7 @@ typedef struct opal_crypt_status_wait {
     uint8_t queued_unmatched;           /* an unexpected message that does not match this receive is queued: */
     uint8_t asked;                      /* the queue was checked: unless `queued_unmatched`, nothing else has arrived */
     uint8_t pad;
-    int32_t lying_peer, lying_tag;      /* not yet authenticated by pml/crypt */
+    int32_t unmatched_peer, unmatched_tag; /* not yet authenticated by pml/crypt */
     char comm[64];
     char text[64];                      /* the collective, or what is awaited */
 } opal_crypt_status_wait_t;
@@ -108,7 +108,7 @@ typedef struct opal_crypt_status_peer {
     uint32_t foreign;                   /* of another job */
 } opal_crypt_status_peer_t;
 
-typedef struct opal_crypt_status_moment {
+typedef struct opal_crypt_status_snapshot {
     int64_t updated, updated_real;      /* the latter: since 1970 */
     int64_t phase_since, active;        /* `active`: when a message last began or ended; over btl/crypt also a record */
     int32_t phase;
@@ -122,7 +122,7 @@ typedef struct opal_crypt_status_moment {
     char aead[32];                      /* the provider; empty: none needed yet */
     opal_crypt_status_wait_t waits[OPAL_CRYPT_STATUS_WAITS];
     opal_crypt_status_peer_t peers[OPAL_CRYPT_STATUS_PEERS];
-} opal_crypt_status_moment_t;
+} opal_crypt_status_snapshot_t;
 
 typedef struct opal_crypt_status_who {
     uint64_t magic;
@@ -141,7 +141,7 @@ typedef struct opal_crypt_status_who {
 typedef struct opal_crypt_status_page {
     opal_crypt_status_who_t who;
     uint64_t current;
-    opal_crypt_status_moment_t moments[2];
+    opal_crypt_status_snapshot_t snapshots[2];
 } opal_crypt_status_page_t;
 
 _Static_assert(sizeof(opal_crypt_status_who_t) == 648, "layout");
@@ -159,22 +159,22 @@ typedef struct opal_crypt_status opal_crypt_status_t;
 /* In `who`, the caller sets rank and texts; the rest is set here.  NULL: no page; `error` has the errno. */
 opal_crypt_status_t *opal_crypt_status_make(const char *directory, const opal_crypt_status_who_t *who,
                                             int *error);
-/* The moment to fill, all zeros; _publish makes it current.  One thread at a time. */
-opal_crypt_status_moment_t *opal_crypt_status_next(opal_crypt_status_t *status);
+/* The snapshot to fill, all zeros; _publish makes it current.  One thread at a time. */
+opal_crypt_status_snapshot_t *opal_crypt_status_next(opal_crypt_status_t *status);
 void opal_crypt_status_publish(opal_crypt_status_t *status);
 void opal_crypt_status_remove(opal_crypt_status_t *status);                 /* NULL allowed */
 
 /* ---- a reader ---- */
 
 /* What a reader knows of one process. */
-typedef struct opal_crypt_status_seen {
+typedef struct opal_crypt_status_process {
     opal_crypt_status_who_t who;
-    opal_crypt_status_moment_t moment;
+    opal_crypt_status_snapshot_t snapshot;
     int64_t now;                        /* when it was read, on its node */
     int32_t gone;                       /* the process has ended */
     char state;                         /* of the process; 0: unknown */
     char pad[3];
-} opal_crypt_status_seen_t;
+} opal_crypt_status_process_t;
 
 typedef enum {
     OPAL_CRYPT_STATUS_GOOD,
@@ -184,7 +184,7 @@ typedef enum {
 
 /* Read page NAME of an open directory.  A BAD one with `gone` set and no magic number was never finished. */
 opal_crypt_status_rc_t opal_crypt_status_read(int directory, const char *name,
-                                              opal_crypt_status_seen_t *seen, char *why, size_t why_bytes);
+                                              opal_crypt_status_process_t *process, char *why, size_t why_bytes);
 
 /* Remove this user's pages of ended processes that are older than an hour: those of a job that ended recently may
  * still be of interest. */
@@ -192,7 +192,7 @@ void opal_crypt_status_sweep(const char *directory);
 
 /* Checks that counts, kinds and ranks are in range, and that texts end: for anything that came from a page, by any
  * route. */
-bool opal_crypt_status_valid(opal_crypt_status_seen_t *seen, char *why, size_t why_bytes);
+bool opal_crypt_status_valid(opal_crypt_status_process_t *process, char *why, size_t why_bytes);
 
 /* Copy `text` without anything that a terminal would take for a command, into `room` bytes. */
 const char *opal_crypt_status_text(const char *text, char *shown, size_t room);

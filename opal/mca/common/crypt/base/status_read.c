@@ -43,10 +43,10 @@ static bool valid_wait(const opal_crypt_status_wait_t *w)
            && w->process >= OPAL_CRYPT_STATUS_FOREIGN && ENDS(w->comm) && ENDS(w->text);
 }
 
-bool opal_crypt_status_valid(opal_crypt_status_seen_t *seen, char *why, size_t why_bytes)
+bool opal_crypt_status_valid(opal_crypt_status_process_t *process, char *why, size_t why_bytes)
 {
-    const opal_crypt_status_who_t *who = &seen->who;
-    const opal_crypt_status_moment_t *m = &seen->moment;
+    const opal_crypt_status_who_t *who = &process->who;
+    const opal_crypt_status_snapshot_t *m = &process->snapshot;
 
     if (OPAL_CRYPT_STATUS_MAGIC != who->magic) {
         return bad(why, why_bytes, "it is no status page");
@@ -135,8 +135,8 @@ static bool get_who(int fd, opal_crypt_status_who_t *who)
     return there;
 }
 
-/* The owner fills the other moment; after its next increment it may overwrite this one. */
-static bool get_moment(int fd, opal_crypt_status_moment_t *moment)
+/* The owner fills the other snapshot; after its next increment it may overwrite this one. */
+static bool get_snapshot(int fd, opal_crypt_status_snapshot_t *snapshot)
 {
     const off_t current_at = offsetof(opal_crypt_status_page_t, current);
     uint64_t before, after;
@@ -146,8 +146,8 @@ static bool get_moment(int fd, opal_crypt_status_moment_t *moment)
             return false;
         }
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (!get(fd, moment, sizeof(*moment), (off_t) (offsetof(opal_crypt_status_page_t, moments)
-                                                       + (before & 1) * sizeof(*moment)))) {
+        if (!get(fd, snapshot, sizeof(*snapshot), (off_t) (offsetof(opal_crypt_status_page_t, snapshots)
+                                                           + (before & 1) * sizeof(*snapshot)))) {
             return false;
         }
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -162,26 +162,26 @@ static bool get_moment(int fd, opal_crypt_status_moment_t *moment)
 }
 
 /* Is the process alive?  The holder of the lock is the owner, whatever the page says. */
-static void find_process(int fd, const struct stat *status, opal_crypt_status_seen_t *seen)
+static void find_process(int fd, const struct stat *status, opal_crypt_status_process_t *process)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const bool locked = 0 != fcntl(fd, F_GETLK, &lock) || F_UNLCK != lock.l_type;
 
-    seen->gone = !locked && status->st_ctime + YOUNG_SECONDS <= time(NULL);
+    process->gone = !locked && status->st_ctime + YOUNG_SECONDS <= time(NULL);
     if (locked && lock.l_pid > 0) {
-        (void) opal_crypt_status_ticks(lock.l_pid, &seen->state);
-        seen->who.pid = (uint32_t) lock.l_pid;
+        (void) opal_crypt_status_ticks(lock.l_pid, &process->state);
+        process->who.pid = (uint32_t) lock.l_pid;
     }
 }
 
 opal_crypt_status_rc_t opal_crypt_status_read(int directory, const char *name,
-                                              opal_crypt_status_seen_t *seen, char *why, size_t why_bytes)
+                                              opal_crypt_status_process_t *process, char *why, size_t why_bytes)
 {
     opal_crypt_status_rc_t rc = OPAL_CRYPT_STATUS_BAD;
     struct stat status;
     int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
-    memset(seen, 0, sizeof(*seen));
+    memset(process, 0, sizeof(*process));
     if (fd < 0) {
         if (ENOENT == errno) {
             return OPAL_CRYPT_STATUS_NONE;
@@ -191,16 +191,16 @@ opal_crypt_status_rc_t opal_crypt_status_read(int directory, const char *name,
     }
     rc = check_file(fd, name, &status, why, why_bytes);
     if (OPAL_CRYPT_STATUS_GOOD == rc) {
-        seen->now = (int64_t) opal_crypt_now();
+        process->now = (int64_t) opal_crypt_now();
         rc = OPAL_CRYPT_STATUS_BAD;
-        if (!get_who(fd, &seen->who) || !get_moment(fd, &seen->moment)) {
+        if (!get_who(fd, &process->who) || !get_snapshot(fd, &process->snapshot)) {
             bad(why, why_bytes, "it cannot be read, or changes without end");
-        } else if (opal_crypt_status_valid(seen, why, why_bytes)) {
+        } else if (opal_crypt_status_valid(process, why, why_bytes)) {
             rc = OPAL_CRYPT_STATUS_GOOD;
         }
-        find_process(fd, &status, seen);
+        find_process(fd, &status, process);
     } else if (OPAL_CRYPT_STATUS_BAD == rc && S_ISREG(status.st_mode) && 0 == status.st_size) {
-        find_process(fd, &status, seen);        /* its owner ended before it could write */
+        find_process(fd, &status, process);     /* its owner ended before it could write */
     }
     close(fd);
     return rc;
@@ -208,7 +208,7 @@ opal_crypt_status_rc_t opal_crypt_status_read(int directory, const char *name,
 
 void opal_crypt_status_sweep(const char *directory)
 {
-    opal_crypt_status_seen_t seen;
+    opal_crypt_status_process_t process;
     const struct dirent *entry;
     DIR *names = opendir(directory);
     struct stat status;
@@ -219,8 +219,8 @@ void opal_crypt_status_sweep(const char *directory)
         if (0 == strncmp(entry->d_name, own, strlen(own))
             && 0 == fstatat(dirfd(names), entry->d_name, &status, AT_SYMLINK_NOFOLLOW)
             && status.st_ctime + OLD_SECONDS < time(NULL)
-            && OPAL_CRYPT_STATUS_NONE != opal_crypt_status_read(dirfd(names), entry->d_name, &seen, why, sizeof(why))
-            && seen.gone) {
+            && OPAL_CRYPT_STATUS_NONE != opal_crypt_status_read(dirfd(names), entry->d_name, &process, why, sizeof(why))
+            && process.gone) {
             (void) unlinkat(dirfd(names), entry->d_name, 0);
         }
     }
