@@ -217,7 +217,7 @@ static void counted_as_sent(void)
     UNIT_CHECK(NULL == chop && 4 == ends.a->next && 1 == opal_crypt_session_sent(ends.a));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_direct_seal(ends.a, &here, "kept", 4, frame));
     opal_crypt_session_unsent(ends.a);          /* the host refused it */
-    opal_crypt_session_look(ends.a, &state);
+    opal_crypt_session_snapshot(ends.a, &state);
     UNIT_CHECK(1 == state.sent);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_seal(ends.a, &here, frame));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_final_open(ends.b, &here, frame, OPAL_CRYPT_FINAL_BYTES, &sent, &counter));

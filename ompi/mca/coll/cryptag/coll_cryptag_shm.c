@@ -22,7 +22,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #define FLAG_BYTES 64
-#define LOOKS_A_PROGRESS 16     /* polling the sockets costs more than a neighbor's turn */
+#define POLLS_A_PROGRESS 16     /* polling the sockets costs more than a neighbor's turn */
 #define LEAST_DATA ((size_t) 256 << 10)
 #define NAME_BYTES 64           /* an empty name: the leader has no segment */
 #define LARGEST 4               /* a process may own this many segments of the largest size */
@@ -61,20 +61,20 @@ void ompi_coll_cryptag_shm_await(ompi_coll_cryptag_shm_t *shm, int local, uint64
     const uint64_t *flag = flag_of(shm, local);
     ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_COLLECTIVE, .peer = OPAL_CRYPT_STATUS_ANY,
                                             .text = "coll/cryptag, shared memory"};
-    bool seen = false;
+    bool entered = false;
 
-    for (unsigned looks = 1; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < phase; looks++) {
-        if (0 != looks % LOOKS_A_PROGRESS) {
+    for (unsigned polls = 1; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < phase; polls++) {
+        if (0 != polls % POLLS_A_PROGRESS) {
             sched_yield();
             continue;
         }
-        if (!seen) {
+        if (!entered) {
             ompi_common_cryptmpi_enter(&inside);
-            seen = true;
+            entered = true;
         }
         opal_progress();
     }
-    if (seen) {
+    if (entered) {
         ompi_common_cryptmpi_leave(&inside);
     }
 }

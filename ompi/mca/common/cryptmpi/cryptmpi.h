@@ -184,9 +184,9 @@ OMPI_DECLSPEC bool ompi_common_cryptmpi_is_local(ompi_proc_t *proc);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_btls_local(ompi_proc_t *proc);
 OMPI_DECLSPEC int ompi_common_cryptmpi_session(ompi_proc_t *proc, opal_crypt_session_t **session);
 
-/* Call `look` for each peer; it must not block, nor call this again. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_peers_look(void (*look)(ompi_common_cryptmpi_peer_t *peer, void *context),
-                                                   void *context);
+/* Call `visit` for each peer; it must not block, nor call this again. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_peers_visit(void (*visit)(ompi_common_cryptmpi_peer_t *peer, void *context),
+                                                    void *context);
 /* This process for the status page: job, rank, host, method, PML. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_describe(opal_crypt_status_who_t *who);
 
@@ -295,9 +295,9 @@ static inline void ompi_common_cryptmpi_leave(ompi_common_cryptmpi_inside_t *ins
     ompi_common_cryptmpi_innermost = inside->outer;
 }
 
-/* Call `look` for each call that blocks, the innermost first; the same rules as for peers. */
-OMPI_DECLSPEC void ompi_common_cryptmpi_insides_look(void (*look)(ompi_common_cryptmpi_inside_t *inside, void *context),
-                                                     void *context);
+/* Call `visit` for each call that blocks, the innermost first; the same rules as for peers. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_insides_visit(void (*visit)(ompi_common_cryptmpi_inside_t *inside, void *context),
+                                                      void *context);
 
 /* Wait for a request and free it, even if it ended with an error: Open MPI keeps such a request, which keeps
  * its communicator. */

@@ -267,13 +267,13 @@ void ompi_common_cryptmpi_peers_count(uint64_t *sealed, uint64_t *local)
     pthread_mutex_unlock(&table_lock);
 }
 
-void ompi_common_cryptmpi_peers_look(void (*look)(ompi_common_cryptmpi_peer_t *peer, void *context), void *context)
+void ompi_common_cryptmpi_peers_visit(void (*visit)(ompi_common_cryptmpi_peer_t *peer, void *context), void *context)
 {
     ompi_common_cryptmpi_peer_t *peer;
 
     pthread_mutex_lock(&table_lock);
     OPAL_LIST_FOREACH(peer, &everybody, ompi_common_cryptmpi_peer_t) {
-        look(peer, context);
+        visit(peer, context);
     }
     pthread_mutex_unlock(&table_lock);
 }

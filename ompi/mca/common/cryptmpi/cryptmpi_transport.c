@@ -140,7 +140,7 @@ bool ompi_common_cryptmpi_host_may_be_ob1(void)
 }
 
 /* False: a list cannot be read. */
-static bool look(const char *btl, bool hooked)
+static bool read_facts(const char *btl, bool hooked)
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
     char *osc = opal_cryptproc_selection("ompi", "osc"), *coll = opal_cryptproc_selection("ompi", "coll");
@@ -172,7 +172,7 @@ bool ompi_common_cryptmpi_transport_choose(void)
 {
     const opal_cryptproc_host_t host = host_named();
     char *btl = opal_cryptproc_selection("opal", "btl");
-    const bool read = look(btl, true);
+    const bool read = read_facts(btl, true);
 
     decide(host);
     if (read && (OPAL_CRYPTPROC_BTL_SEALS == decided->seals || OPAL_CRYPTPROC_BY_HOST == decided->seals) && !set_list(btl)) {
@@ -192,7 +192,7 @@ bool ompi_common_cryptmpi_transport_begin(const char *host)
 
     if (NULL == decided) {                      /* hook/crypt did not run */
         btl = opal_cryptproc_selection("opal", "btl");
-        (void) look(btl, false);
+        (void) read_facts(btl, false);
         free(btl);
         decide(host_of(host));
     }

@@ -42,18 +42,18 @@ void ompi_common_cryptmpi_inside_threaded(ompi_common_cryptmpi_inside_t *inside,
     pthread_mutex_unlock(&list_lock);
 }
 
-void ompi_common_cryptmpi_insides_look(void (*look)(ompi_common_cryptmpi_inside_t *inside, void *context), void *context)
+void ompi_common_cryptmpi_insides_visit(void (*visit)(ompi_common_cryptmpi_inside_t *inside, void *context), void *context)
 {
     pthread_mutex_lock(&list_lock);
     for (ompi_common_cryptmpi_inside_t *i = ompi_common_cryptmpi_innermost; NULL != i; i = i->outer) {
-        look(i, context);
+        visit(i, context);
     }
     pthread_mutex_unlock(&list_lock);
 }
 
 /* ---- a first contact ---- */
 
-static void be_seen(const opal_process_name_t *peer, const char *awaited, void (*in)(void *), void *argument)
+static void show_wait(const opal_process_name_t *peer, const char *awaited, void (*in)(void *), void *argument)
 {
     ompi_common_cryptmpi_inside_t inside = {.kind = OPAL_CRYPT_STATUS_CONTACT, .text = awaited,
                                             .peer = peer->jobid == OPAL_PROC_MY_NAME.jobid ? (int) peer->vpid
@@ -84,7 +84,7 @@ typedef struct {
 static opal_pmix_base_module_spawn_fn_t spawn;
 static opal_pmix_base_module_connect_fn_t connect_jobs;
 
-static void *look_on(void *argument)
+static void *watch_thread(void *argument)
 {
     watch_t *watch = argument;
 
@@ -109,7 +109,7 @@ static void watch_begin(watch_t *watch)
     opal_cryptproc_wait_condition(&watch->ended);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    watch->watched = 0 == pthread_create(&watch->thread, NULL, look_on, watch);
+    watch->watched = 0 == pthread_create(&watch->thread, NULL, watch_thread, watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -203,7 +203,7 @@ int ompi_common_cryptmpi_request_end(ompi_request_t **request, ompi_status_publi
 
 void ompi_common_cryptmpi_waits_show(bool on)
 {
-    opal_cryptproc_show_wait = on ? be_seen : NULL;
+    opal_cryptproc_show_wait = on ? show_wait : NULL;
 }
 
 void ompi_common_cryptmpi_waits_start(void)

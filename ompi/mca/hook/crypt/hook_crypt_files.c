@@ -115,7 +115,7 @@ static bool has_crypt(mca_base_framework_t *framework)
 
 typedef enum { NOTHING, IO_OMPIO, FS_CRYPT, FBTL_CRYPT } missing_t;
 
-static missing_t look_for_components(void)
+static missing_t find_components(void)
 {
     return NULL == find(&ompi_io_base_framework, "ompio") ? IO_OMPIO : !has_crypt(&ompi_fs_base_framework) ? FS_CRYPT
            : !has_crypt(&ompi_fbtl_base_framework) ? FBTL_CRYPT : NOTHING;
@@ -188,7 +188,7 @@ static who_t agree(struct ompi_file_t *file)
     if (OMPI_COMMON_CRYPTMPI_EVERYWHERE != where) {
         return alone(file, where, lacks);
     }
-    missing_t missing = look_for_components();
+    missing_t missing = find_components();
     const int mine[VALUES] = {is_ours(path, file->super.s_info), (int) missing, -(int) missing,
                               NOTHING == missing ? -1 : ompi_comm_rank(comm)};
     int most[VALUES];
@@ -248,7 +248,7 @@ static int delete_query(struct guard *guard, const char *path, struct opal_info_
                         struct mca_io_base_delete_t **data, bool *usable, int *priority)
 {
     if (leads_to_encrypted(path)) {
-        missing_t missing = look_for_components();
+        missing_t missing = find_components();
         if (!may_have(guard, NOTHING == missing ? OMPIO : NOBODY)) {
             if (guard == guards && NOTHING != missing) {
                 show("no-component", path, missing, -1, true);

@@ -91,7 +91,7 @@ static bool reaches_another_node(ompi_group_t *group)
     return false;
 }
 
-static void look(ompi_communicator_t *comm)
+static void refuse_other_nodes(ompi_communicator_t *comm)
 {
     if (reaches_another_node(comm->c_local_group) || reaches_another_node(comm->c_remote_group)) {
         say_required();
@@ -100,9 +100,9 @@ static void look(ompi_communicator_t *comm)
     }
 }
 
-static int look_and_add(ompi_communicator_t *comm)
+static int check_and_add(ompi_communicator_t *comm)
 {
-    look(comm);
+    refuse_other_nodes(comm);
     return add_comm(comm);
 }
 
@@ -113,9 +113,9 @@ void ompi_hook_crypt_plain_watch(void)
         return;
     }
     add_comm = mca_pml.pml_add_comm;
-    mca_pml.pml_add_comm = look_and_add;
+    mca_pml.pml_add_comm = check_and_add;
     if (NULL != ompi_mpi_comm_parent && &ompi_mpi_comm_null.comm != ompi_mpi_comm_parent) {
-        look(ompi_mpi_comm_parent);
+        refuse_other_nodes(ompi_mpi_comm_parent);
     }
 }
 
@@ -148,7 +148,7 @@ void ompi_hook_crypt_plain_close(void)
     if (NULL != next && watch_then_open == next->framework_open) {
         next->framework_open = opened_next;
     }
-    if (look_and_add == mca_pml.pml_add_comm) {
+    if (check_and_add == mca_pml.pml_add_comm) {
         mca_pml.pml_add_comm = add_comm;
     }
     add_comm = NULL;

@@ -118,7 +118,7 @@ static inline void ompi_pml_crypt_act(void)
 void ompi_pml_crypt_status_start(void);
 void ompi_pml_crypt_status_lists(bool ready);       /* requests and communicators exist, or are about to be freed */
 void ompi_pml_crypt_status_stop(void);
-void ompi_pml_crypt_status_look(void);
+void ompi_pml_crypt_status_update(void);
 void ompi_pml_crypt_status_now(opal_crypt_status_snapshot_t *snapshot);         /* into the caller's zeroed memory */
 extern unsigned ompi_pml_crypt_status_calls;
 /* From the progress function. */
@@ -129,18 +129,18 @@ static inline void ompi_pml_crypt_status_tick(void)
 
     __atomic_store_n(&ompi_pml_crypt_status_calls, calls, __ATOMIC_RELAXED);
     if (OPAL_UNLIKELY(0 == calls % CALLS)) {
-        ompi_pml_crypt_status_look();
+        ompi_pml_crypt_status_update();
     }
 }
 
-/* ---- pml_crypt_look_btl.c: with crypt_transport=btl.  False: busy, try again later. ---- */
-bool ompi_pml_crypt_look_btl(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists,
-                             uint64_t *moved);      /* changes with each record, and message */
-void ompi_pml_crypt_look_btl_start(void);                   /* ob1's progress function does not call us */
-void ompi_pml_crypt_look_btl_stop(void);
+/* ---- pml_crypt_snapshot_btl.c: with crypt_transport=btl.  False: busy, try again later. ---- */
+bool ompi_pml_crypt_snapshot_btl(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists,
+                                 uint64_t *moved);  /* changes with each record, and message */
+void ompi_pml_crypt_snapshot_btl_start(void);               /* ob1's progress function does not call us */
+void ompi_pml_crypt_snapshot_btl_stop(void);
 
 /* What is pending, and the peers.  `lists`: requests exist.  One caller at a time. */
-void ompi_pml_crypt_look(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists);
+void ompi_pml_crypt_snapshot(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists);
 /* The number of messages that a probe took ahead of their receives; -1: the communicator is busy. */
 int ompi_pml_crypt_held_count(ompi_common_cryptmpi_comm_t *c, int source, int *tag, size_t *bytes);
 
@@ -216,7 +216,7 @@ int ompi_pml_crypt_local_send(ompi_pml_crypt_request_t *r);         /* a frame, 
 int ompi_pml_crypt_local_open(ompi_pml_crypt_message_t *m, const uint8_t *frame);
 void ompi_pml_crypt_local_recv(ompi_pml_crypt_request_t *r);
 /* For a probe, leaving the frame as it is: the length of the message; OPAL_CRYPT_OK or ERR_AUTH. */
-int ompi_pml_crypt_local_look(const ompi_pml_crypt_message_t *m, const uint8_t *frame, size_t *plain_bytes);
+int ompi_pml_crypt_local_probe(const ompi_pml_crypt_message_t *m, const uint8_t *frame, size_t *plain_bytes);
 
 /* ---- progress ---- */
 

@@ -231,7 +231,7 @@ static int component_finalize(void)
     int rc;
 
     if (ompi_common_cryptmpi_transport_is_btl()) {
-        ompi_pml_crypt_look_btl_stop();
+        ompi_pml_crypt_snapshot_btl_stop();
         ompi_common_cryptmpi_waits_show(false);
     }
     ompi_pml_crypt_status_stop();

@@ -174,7 +174,7 @@ static void take_one(ompi_common_cryptmpi_comm_t *world, final_t *f, tally_t *ta
 }
 
 /* Anything still to be taken, or to be sent? */
-static bool look(ompi_common_cryptmpi_comm_t *world, tally_t *tally)
+static bool progress_all(ompi_common_cryptmpi_comm_t *world, tally_t *tally)
 {
     bool open = false;
 
@@ -236,7 +236,7 @@ void ompi_pml_crypt_final_take(void)
     if (NULL == finals) {
         return;
     }
-    while (0 != (open = look(world, &tally)) && opal_crypt_patience_left(&patience) > 0) {
+    while (0 != (open = progress_all(world, &tally)) && opal_crypt_patience_left(&patience) > 0) {
         opal_progress();
     }
     for (size_t i = 0; open && i < final_count; i++) {

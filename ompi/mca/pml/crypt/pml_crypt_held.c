@@ -274,7 +274,7 @@ void ompi_pml_crypt_held_drop_all(ompi_common_cryptmpi_comm_t *c)
 {
     ompi_pml_crypt_held_t *held;
 
-    do {                                                /* the status page may look at the list */
+    do {                                                /* the status page may scan the list */
         ompi_common_cryptmpi_lock_acquire(&c->lock);
         held = (ompi_pml_crypt_held_t *) opal_list_remove_first(&c->held);
         ompi_common_cryptmpi_lock_release(&c->lock);

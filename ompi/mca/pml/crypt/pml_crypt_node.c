@@ -130,7 +130,7 @@ void ompi_pml_crypt_local_recv(ompi_pml_crypt_request_t *r)
 
 /* ---- a probe ---- */
 
-int ompi_pml_crypt_local_look(const ompi_pml_crypt_message_t *m, const uint8_t *frame, size_t *plain_bytes)
+int ompi_pml_crypt_local_probe(const ompi_pml_crypt_message_t *m, const uint8_t *frame, size_t *plain_bytes)
 {
     const int rc = check(m, frame);
 

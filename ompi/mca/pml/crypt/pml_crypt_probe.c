@@ -9,32 +9,32 @@
 
 #include "opal/runtime/opal_progress.h"
 
-/* What one look at a communicator's messages found. */
-typedef struct look {
+/* What one probe of a communicator's messages found. */
+typedef struct probed {
     bool matched;
     ompi_status_public_t status;        /* of what matched */
     ompi_pml_crypt_held_t *taken;       /* by a matched probe */
     int refused;                        /* an OPAL_CRYPT_ERR: one of this source and tag was refused, and dropped */
     int source, tag;
-} look_t;
+} probed_t;
 
 static bool is_sealed(const ompi_common_cryptmpi_peer_t *peer)
 {
     return OMPI_COMMON_CRYPTMPI_SEALED == ompi_common_cryptmpi_kind(peer);
 }
 
-static void report(look_t *look, int source, int tag, size_t plain_bytes)
+static void report(probed_t *probed, int source, int tag, size_t plain_bytes)
 {
-    look->matched = true;
-    look->status = (ompi_status_public_t){.MPI_SOURCE = source, .MPI_TAG = tag, ._ucount = plain_bytes,
-                                          .MPI_ERROR = MPI_SUCCESS};
+    probed->matched = true;
+    probed->status = (ompi_status_public_t){.MPI_SOURCE = source, .MPI_TAG = tag, ._ucount = plain_bytes,
+                                            .MPI_ERROR = MPI_SUCCESS};
 }
 
-static void refuse(look_t *look, int rc, int source, int tag)
+static void refuse(probed_t *probed, int rc, int source, int tag)
 {
-    look->refused = rc;
-    look->source = source;
-    look->tag = tag;
+    probed->refused = rc;
+    probed->source = source;
+    probed->tag = tag;
 }
 
 /* ---- within this node: how long is it? ---- */
@@ -80,28 +80,28 @@ static int learn(ompi_pml_crypt_held_t *held, int *refused)
     } else if (is_sealed(m->peer)) {
         *refused = ompi_pml_crypt_held_open(held);
     } else {            /* the receive will check it again */
-        *refused = ompi_pml_crypt_local_look(m, held->stage->bytes, &held->plain_bytes);
+        *refused = ompi_pml_crypt_local_probe(m, held->stage->bytes, &held->plain_bytes);
         held->known = OPAL_CRYPT_OK == *refused;
     }
     return OMPI_SUCCESS;
 }
 
 /* This is the message that was asked for.  A refused one is dropped: no later probe finds it. */
-static int look_at_held(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, bool take, look_t *look)
+static int probe_held(ompi_common_cryptmpi_comm_t *c, ompi_pml_crypt_held_t *held, bool take, probed_t *probed)
 {
     int refused = OPAL_CRYPT_OK, rc = held->known ? OMPI_SUCCESS : learn(held, &refused);
 
     if (OMPI_SUCCESS != rc || OPAL_CRYPT_OK != refused) {
-        refuse(look, refused, held->m.rank, held->m.tag);
+        refuse(probed, refused, held->m.rank, held->m.tag);
         opal_list_remove_item(&c->held, &held->super);
         ompi_pml_crypt_held_drop(held);
         return rc;
     }
     if (held->known) {
-        report(look, held->m.rank, held->m.tag, held->plain_bytes);
+        report(probed, held->m.rank, held->m.tag, held->plain_bytes);
         if (take) {
             opal_list_remove_item(&c->held, &held->super);
-            look->taken = held;
+            probed->taken = held;
         }
     }
     return OMPI_SUCCESS;
@@ -172,7 +172,7 @@ static bool holds(ompi_common_cryptmpi_comm_t *c, int source, int tag)
 /* With threads, before taking the lock: a host that finds nothing makes progress, in which a user-defined reduction may
  * wait for a lock of the application, whose holder may wait for ours.  (cm makes progress when it finds something, too,
  * then under our lock: docs/fabrics.rst.)  What the host no longer has, another probe may have taken meanwhile. */
-static int worth_looking(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *worth)
+static int worth_probing(ompi_common_cryptmpi_comm_t *c, int source, int tag, int *worth)
 {
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
     int rc = OMPI_SUCCESS;
@@ -187,9 +187,9 @@ static int worth_looking(ompi_common_cryptmpi_comm_t *c, int source, int tag, in
     return rc;
 }
 
-/* One look, under the communicator's lock: is there an authentic message of known length?
+/* One probe, under the communicator's lock: is there an authentic message of known length?
  * `take`: a matched probe gets it; else it stays. */
-static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool take, look_t *look)
+static int probe_locked(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool take, probed_t *probed)
 {
     ompi_pml_crypt_held_t *held = ompi_pml_crypt_held_find(c, source, tag);
     ompi_status_public_t status = {.MPI_ERROR = MPI_SUCCESS};
@@ -204,7 +204,7 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
         }
         arrival = ompi_pml_crypt_arrival(c, source, tag, &status, SIZE_MAX);
         if (OMPI_PML_CRYPT_WHOLE != arrival.state) {        /* no valid source, by which it could be taken: it stays */
-            refuse(look, opal_crypt_frame_refused(), arrival.source, arrival.tag);
+            refuse(probed, opal_crypt_frame_refused(), arrival.source, arrival.tag);
             return OMPI_SUCCESS;
         }
         rc = ompi_pml_crypt_peer(c, arrival.source, &peer);
@@ -212,7 +212,7 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
             return rc;
         }
         if (!take && stays(peer, arrival.wire_bytes)) {
-            report(look, arrival.source, arrival.tag, less_overhead(arrival.wire_bytes));
+            report(probed, arrival.source, arrival.tag, less_overhead(arrival.wire_bytes));
             return OMPI_SUCCESS;
         }
         rc = take_prefix(c, arrival.source, arrival.tag, &held);
@@ -220,7 +220,7 @@ static int look_once(ompi_common_cryptmpi_comm_t *c, int source, int tag, bool t
             return rc;
         }
     }
-    return look_at_held(c, held, take, look);
+    return probe_held(c, held, take, probed);
 }
 
 /* A failed probe makes progress: for a caller that only repeats it, a message that is
@@ -229,28 +229,28 @@ static int probe_once(int source, int tag, ompi_communicator_t *comm, int *match
                       ompi_pml_crypt_held_t **taken)
 {
     ompi_common_cryptmpi_comm_t *c = ompi_common_cryptmpi_comm(comm);
-    look_t look = {.refused = OPAL_CRYPT_OK};
+    probed_t probed = {.refused = OPAL_CRYPT_OK};
     int rc = OMPI_SUCCESS, worth = 1;
 
     if (OPAL_UNLIKELY(opal_cryptproc_threaded())) {
-        rc = worth_looking(c, source, tag, &worth);
+        rc = worth_probing(c, source, tag, &worth);
     }
     if (OMPI_SUCCESS == rc && worth) {
         ompi_common_cryptmpi_lock_acquire(&c->lock);
-        rc = look_once(c, source, tag, NULL != taken, &look);
+        rc = probe_locked(c, source, tag, NULL != taken, &probed);
         ompi_common_cryptmpi_lock_release(&c->lock);
     }
-    *matched = look.matched;
+    *matched = probed.matched;
     if (NULL != taken) {
-        *taken = look.taken;
+        *taken = probed.taken;
     }
-    if (look.matched && MPI_STATUS_IGNORE != status) {
-        OMPI_COPY_STATUS(status, look.status, false);
+    if (probed.matched && MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, probed.status, false);
     }
-    if (OPAL_CRYPT_OK != look.refused) {
-        return ompi_common_cryptmpi_auth_failure(comm, look.source, look.tag, look.refused);
+    if (OPAL_CRYPT_OK != probed.refused) {
+        return ompi_common_cryptmpi_auth_failure(comm, probed.source, probed.tag, probed.refused);
     }
-    if (OMPI_SUCCESS == rc && !look.matched) {
+    if (OMPI_SUCCESS == rc && !probed.matched) {
         opal_progress();
     }
     return rc;

@@ -18,13 +18,13 @@
 
 #include "ompi/runtime/mpiruntime.h"
 
-enum { INTERVAL = 500000000, SHARE = 200 };     /* nanoseconds; a look takes at most 1/SHARE of the time */
+enum { INTERVAL = 500000000, SHARE = 200 };     /* nanoseconds; a snapshot takes at most 1/SHARE of the time */
 
 unsigned ompi_pml_crypt_status_calls;
 
 static opal_crypt_status_t *page;
 static bool lists;
-static ompi_common_cryptmpi_atomic32_t looking;     /* one thread at a time */
+static ompi_common_cryptmpi_atomic32_t updating;    /* one thread at a time */
 static int64_t due;
 static int64_t phase_since, active_since;
 static int32_t phase;
@@ -66,7 +66,7 @@ static bool fill(opal_crypt_status_snapshot_t *snapshot, int64_t now)
     uint64_t counted = __atomic_load_n(&ompi_pml_crypt.active, __ATOMIC_RELAXED);
 
     snapshot->updated = now;
-    if (ompi_common_cryptmpi_transport_is_btl() && !ompi_pml_crypt_look_btl(snapshot, now, lists, &counted)) {
+    if (ompi_common_cryptmpi_transport_is_btl() && !ompi_pml_crypt_snapshot_btl(snapshot, now, lists, &counted)) {
         return false;
     }
     if (phase_now() != phase) {
@@ -83,7 +83,7 @@ static bool fill(opal_crypt_status_snapshot_t *snapshot, int64_t now)
     snapshot->active = active_since;
     snapshot->ranks = ranks_now();
     if (!ompi_common_cryptmpi_transport_is_btl()) {
-        ompi_pml_crypt_look(snapshot, now, lists);
+        ompi_pml_crypt_snapshot(snapshot, now, lists);
     }
     return true;
 }
@@ -95,20 +95,20 @@ static void fill_page(int64_t now)
     }
 }
 
-/* A look makes progress (it probes), and so comes here again; another thread may, too. */
+/* A snapshot makes progress (it probes), and so comes here again; another thread may, too. */
 static bool take_turn(void)
 {
     int32_t nobody = 0;
 
-    return __atomic_compare_exchange_n((volatile int32_t *) &looking, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n((volatile int32_t *) &updating, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static void end_turn(void)
 {
-    __atomic_store_n((volatile int32_t *) &looking, 0, __ATOMIC_RELEASE);
+    __atomic_store_n((volatile int32_t *) &updating, 0, __ATOMIC_RELEASE);
 }
 
-void ompi_pml_crypt_status_look(void)
+void ompi_pml_crypt_status_update(void)
 {
     int64_t begun, ended;
 
@@ -147,7 +147,7 @@ void ompi_pml_crypt_status_start(void)
     phase_since = active_since = (int64_t) opal_crypt_now();
     fill_page(phase_since);
     due = 0;
-    opal_cryptproc_still_here = ompi_pml_crypt_status_look;
+    opal_cryptproc_still_here = ompi_pml_crypt_status_update;
 }
 
 static void wait_turn(void)

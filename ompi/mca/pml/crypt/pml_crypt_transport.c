@@ -165,7 +165,7 @@ static int enable(bool on)
     opal_cryptproc_restore_env();
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt.host.pml_enable(on) : rc;
     if (on && OMPI_SUCCESS == rc) {
-        ompi_pml_crypt_look_ob1_start();
+        ompi_pml_crypt_snapshot_ob1_start();
         ompi_pml_crypt_status_lists(true);
     }
     return rc;
@@ -194,6 +194,6 @@ mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream, "pml:crypt: on %s: ob1 over btl/crypt (%s)",
                         opal_process_info.nodename, ompi_common_cryptmpi_transport_why());
     ompi_pml_crypt_status_start();
-    ompi_pml_crypt_look_btl_start();
+    ompi_pml_crypt_snapshot_btl_start();
     return &ompi_pml_crypt_module;
 }

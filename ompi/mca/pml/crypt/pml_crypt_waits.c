@@ -35,7 +35,7 @@ ompi_pml_crypt_named_t *ompi_pml_crypt_waits_place(ompi_pml_crypt_waits_t *waits
 
 /* ---- calls that block ---- */
 
-static void look_inside(ompi_common_cryptmpi_inside_t *inside, void *context)
+static void add_inside(ompi_common_cryptmpi_inside_t *inside, void *context)
 {
     ompi_pml_crypt_waits_t *waits = context;
     ompi_pml_crypt_named_t *named;
@@ -171,7 +171,7 @@ static ompi_communicator_t *retain_living(ompi_communicator_t *comm)
 
 /* ---- into the snapshot ---- */
 
-static void tell(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *named)
+static void add_wait(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *named)
 {
     opal_crypt_status_snapshot_t *snapshot = waits->snapshot;
     ompi_communicator_t *ask = NULL;
@@ -203,23 +203,23 @@ static void tell(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *named)
     snapshot->waits[snapshot->wait_count++] = named->wait;
 }
 
-void ompi_pml_crypt_waits_tell_inside(ompi_pml_crypt_waits_t *waits)
+void ompi_pml_crypt_waits_add_inside(ompi_pml_crypt_waits_t *waits)
 {
-    ompi_common_cryptmpi_insides_look(look_inside, waits);
+    ompi_common_cryptmpi_insides_visit(add_inside, waits);
     for (unsigned i = 0; i < waits->inside_count; i++) {
-        tell(waits, &waits->inside[i]);
+        add_wait(waits, &waits->inside[i]);
         if (NULL != waits->inside[i].retained) {
             OBJ_RELEASE(waits->inside[i].retained);
         }
     }
 }
 
-void ompi_pml_crypt_waits_tell_requests(ompi_pml_crypt_waits_t *waits)
+void ompi_pml_crypt_waits_add_requests(ompi_pml_crypt_waits_t *waits)
 {
     for (unsigned i = 0; i < waits->receive_count; i++) {
-        tell(waits, &waits->receives[i]);
+        add_wait(waits, &waits->receives[i]);
     }
     for (unsigned i = 0; i < waits->send_count; i++) {
-        tell(waits, &waits->sends[i]);
+        add_wait(waits, &waits->sends[i]);
     }
 }

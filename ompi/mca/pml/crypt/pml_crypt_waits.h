@@ -37,14 +37,14 @@ void ompi_pml_crypt_waits_begin(ompi_pml_crypt_waits_t *waits, opal_crypt_status
 /* The slot for naming a request that has been pending since then; NULL: others are older. */
 ompi_pml_crypt_named_t *ompi_pml_crypt_waits_place(ompi_pml_crypt_waits_t *waits, bool sends, int64_t since);
 /* Into the snapshot: the calls that block, then the requests. */
-void ompi_pml_crypt_waits_tell_inside(ompi_pml_crypt_waits_t *waits);
-void ompi_pml_crypt_waits_tell_requests(ompi_pml_crypt_waits_t *waits);
+void ompi_pml_crypt_waits_add_inside(ompi_pml_crypt_waits_t *waits);
+void ompi_pml_crypt_waits_add_requests(ompi_pml_crypt_waits_t *waits);
 
-/* ---- pml_crypt_look_ob1.c ---- */
+/* ---- pml_crypt_snapshot_ob1.c ---- */
 
 /* Call it when ob1's lists of requests exist. */
-void ompi_pml_crypt_look_ob1_start(void);
+void ompi_pml_crypt_snapshot_ob1_start(void);
 /* False: busy, another thread is making requests.  `moved` changes with each that begins or ends. */
-bool ompi_pml_crypt_look_ob1(ompi_pml_crypt_waits_t *waits, uint64_t *moved);
+bool ompi_pml_crypt_snapshot_ob1(ompi_pml_crypt_waits_t *waits, uint64_t *moved);
 
 #endif

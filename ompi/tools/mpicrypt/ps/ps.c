@@ -177,7 +177,7 @@ static int show(mpicrypt_ps_list_t *list, int *unknown)
     return found;
 }
 
-static int look(const char *job, mpicrypt_ps_list_t *list)
+static int read_pages(const char *job, mpicrypt_ps_list_t *list)
 {
     if (NULL != slurm && hosts.count > 0) {
         return mpicrypt_error(MPICRYPT_USAGE, "--slurm and --host exclude each other");
@@ -195,7 +195,7 @@ static int run(int operand_count, char **operands)
     if (operand_count > 1) {
         return mpicrypt_error(MPICRYPT_USAGE, "unexpected word '%s'; see 'mpicrypt ps --help'", operands[1]);
     }
-    rc = look(job, &list);
+    rc = read_pages(job, &list);
     if (MPICRYPT_OK == rc && pages) {
         mpicrypt_ps_pages(&list);
     } else if (MPICRYPT_OK == rc) {

@@ -21,7 +21,7 @@ static bool is_id(const char *id)
 }
 
 /* "NUMBER:NODES": a job, or one of an array.  A pending one has no nodes. */
-static int look_at(char *line, const char *job, mpicrypt_ps_list_t *list, int *looked)
+static int read_job(char *line, const char *job, mpicrypt_ps_list_t *list, int *jobs)
 {
     const char *id = strsep(&line, ":");
     mpicrypt_names_t hosts;
@@ -37,7 +37,7 @@ static int look_at(char *line, const char *job, mpicrypt_ps_list_t *list, int *l
     if (0 != mpicrypt_hosts_parse(line, &hosts, why, sizeof(why))) {
         return mpicrypt_error(MPICRYPT_FAILED, "the nodes of Slurm job %s: %s", id, mpicrypt_ps_text(why));
     }
-    ++*looked;
+    ++*jobs;
     rc = mpicrypt_ps_hosts(&hosts, &(mpicrypt_ps_way_t){.slurm = id}, job, list);
     mpicrypt_names_free(&hosts);
     return rc;
@@ -47,7 +47,7 @@ int mpicrypt_ps_slurm(const char *id, const char *job, mpicrypt_ps_list_t *list)
 {
     mpicrypt_words_t words = {NULL, 0}, settings = {NULL, 0};
     mpicrypt_launch_t squeue;
-    int rc, looked = 0;
+    int rc, jobs = 0;
 
     if (!is_id(id)) {
         return mpicrypt_error(MPICRYPT_USAGE, "'%s' is not the number of a Slurm job", mpicrypt_ps_text(id));
@@ -66,9 +66,9 @@ int mpicrypt_ps_slurm(const char *id, const char *job, mpicrypt_ps_list_t *list)
                                                                                          : mpicrypt_ps_text(squeue.err));
     }
     for (char *rest = squeue.out, *line; MPICRYPT_OK == rc && NULL != (line = strsep(&rest, "\n"));) {
-        rc = '\0' == *line ? rc : look_at(line, job, list, &looked);
+        rc = '\0' == *line ? rc : read_job(line, job, list, &jobs);
     }
-    if (MPICRYPT_OK == rc && 0 == looked) {
+    if (MPICRYPT_OK == rc && 0 == jobs) {
         rc = mpicrypt_error(MPICRYPT_MISSING, "Slurm job %s is not running", id);
     }
     mpicrypt_launch_free(&squeue);

@@ -151,8 +151,8 @@ static MPI_Request request_of(const void *list, int i, bool fortran)
     return fortran ? PMPI_Request_f2c(((const MPI_Fint *) list)[i]) : ((const MPI_Request *) list)[i];
 }
 
-/* What is waited for, before the call: its result is given to mpicrypt_times_settle(), after it. */
-MPI_Request *mpicrypt_times_look(const void *list, int count, bool fortran, bool *far)
+/* What is waited for, before the call: its result is given to mpicrypt_times_after(), after it. */
+MPI_Request *mpicrypt_times_before(const void *list, int count, bool fortran, bool *far)
 {
     MPI_Request *before = need(malloc(((size_t) count + 1) * sizeof(*before)));
 
@@ -164,7 +164,7 @@ MPI_Request *mpicrypt_times_look(const void *list, int count, bool fortran, bool
     return before;
 }
 
-void mpicrypt_times_settle(MPI_Request *before, const void *list, int count, bool fortran)
+void mpicrypt_times_after(MPI_Request *before, const void *list, int count, bool fortran)
 {
     for (int i = 0; i < count; ++i) {
         long place = find(before[i]);

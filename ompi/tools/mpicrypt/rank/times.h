@@ -22,10 +22,10 @@ void mpicrypt_times_spent(double begin, bool far);
 bool mpicrypt_times_is_far(int peer, MPI_Comm comm);
 void mpicrypt_times_forget(MPI_Comm comm);
 
-/* A request was started.  Before requests are completed: look; afterwards settle
- * takes what look returned. */
+/* A request was started.  Before requests are completed: _before; afterwards _after
+ * takes what _before returned. */
 void mpicrypt_times_watch(MPI_Request request, bool far);
-MPI_Request *mpicrypt_times_look(const void *list, int count, bool fortran, bool *far);
-void mpicrypt_times_settle(MPI_Request *before, const void *list, int count, bool fortran);
+MPI_Request *mpicrypt_times_before(const void *list, int count, bool fortran, bool *far);
+void mpicrypt_times_after(MPI_Request *before, const void *list, int count, bool fortran);
 
 #endif

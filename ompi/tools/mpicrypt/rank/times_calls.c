@@ -162,9 +162,9 @@ SHOWN void mpi_sendrecv_(void *out, fint_t out_count, fint_t out_type, fint_t to
 #define COMPLETE(list, count, fortran, call)                                                                          \
     do {                                                                                                              \
         bool far;                                                                                                     \
-        MPI_Request *before = mpicrypt_times_look(list, count, fortran, &far);                                        \
+        MPI_Request *before = mpicrypt_times_before(list, count, fortran, &far);                                      \
         TIMED(far, call);                                                                                             \
-        mpicrypt_times_settle(before, list, count, fortran);                                                          \
+        mpicrypt_times_after(before, list, count, fortran);                                                           \
     } while (0)
 
 void mpi_wait_(fint_t, fint_t, fint_t);

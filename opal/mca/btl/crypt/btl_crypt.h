@@ -10,7 +10,7 @@
  *     claim       connections that claim a peer's name: its record, and the limits on false claims
  *     leave       the end of a peer: del_procs or failure
  *     meet        which side connects, and which connection is kept
- *     look        what `mpicrypt ps` shows of the peers
+ *     snapshot    what `mpicrypt ps` shows of the peers
  */
 #ifndef OPAL_BTL_CRYPT_H
 #define OPAL_BTL_CRYPT_H
@@ -52,8 +52,8 @@ typedef struct mca_btl_base_endpoint_t {
     uint64_t give_up_at;                        /* 0: not all of its addresses have refused us */
     uint64_t tick_at;
     opal_cryptproc_wait_t wait;
-    int64_t seen_since;                         /* used by look: since when something waits for it; 0: nothing does */
-    uint64_t seen_mark;                         /* would have changed if there had been progress */
+    int64_t waits_since;                        /* used by snapshot: since when something waits for it; 0: nothing */
+    uint64_t waits_mark;                        /* would have changed if there had been progress */
 
     /* Protected by the lock. */
     opal_btl_crypt_link_t *link;                /* OPEN */
@@ -230,14 +230,14 @@ void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const c
 /* Report what was queued for a failed peer, also since then, as lost.  With the lock, released during callbacks. */
 int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint);
 
-/* ---- btl_crypt_look.c ---- */
+/* ---- btl_crypt_snapshot.c ---- */
 
 /* What the first contact is waiting for. */
 const char *opal_btl_crypt_awaited(const opal_btl_crypt_endpoint_t *endpoint);
 /* crypt_verbose 10: this connection is the one in use. */
 void opal_btl_crypt_say_met(const opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_link_t *link);
-/* For opal_cryptproc_transport_look. */
-bool opal_btl_crypt_look(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
+/* For opal_cryptproc_transport_snapshot. */
+bool opal_btl_crypt_snapshot(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
 
 /* ---- btl_crypt_meet.c ---- */
 

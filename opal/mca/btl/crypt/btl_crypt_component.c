@@ -97,7 +97,7 @@ static bool watching;               /* the shared memory */
 
 static int component_close(void)
 {
-    opal_cryptproc_transport_look = NULL;
+    opal_cryptproc_transport_snapshot = NULL;
     opal_cryptproc_transport_go = NULL;
     if (watching) {
         opal_cryptproc_shared_stop();
@@ -312,7 +312,7 @@ static bool go(void)
         refuse("no-start", strerror(errno));
         opal_btl_crypt_end_job();
     }
-    opal_cryptproc_transport_look = opal_btl_crypt_look;
+    opal_cryptproc_transport_snapshot = opal_btl_crypt_snapshot;
     return true;
 }
 

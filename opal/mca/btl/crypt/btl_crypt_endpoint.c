@@ -161,7 +161,7 @@ int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_c
 }
 
 /* The caller holds the lock, before and after. */
-static int look_after(opal_btl_crypt_endpoint_t *endpoint)
+static int progress_endpoint(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_btl_crypt_link_t *link = endpoint->link;
     int done = 0;
@@ -203,7 +203,7 @@ int opal_btl_crypt_endpoints_progress(void)
     __atomic_store_n(&opal_btl_crypt.busy, NULL, __ATOMIC_RELAXED);
     while (NULL != (endpoint = list)) {
         list = endpoint->next_busy;
-        done += look_after(endpoint);
+        done += progress_endpoint(endpoint);
         endpoint->busy = false;
         if (has_work(endpoint)) {
             opal_btl_crypt_endpoint_busy(endpoint);

@@ -89,7 +89,7 @@ extern OPAL_DECLSPEC uint64_t opal_cryptproc_transport_kernel_peers;    /* seale
  * thread is busy with them. */
 typedef void (*opal_cryptproc_peer_visit_t)(const opal_crypt_status_peer_t *peer, const opal_crypt_status_wait_t *wait,
                                             void *context);
-extern OPAL_DECLSPEC bool (*opal_cryptproc_transport_look)(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
+extern OPAL_DECLSPEC bool (*opal_cryptproc_transport_snapshot)(int64_t now, opal_cryptproc_peer_visit_t visit, void *context);
 /* Set params.options.cipher from the user's choice; start calls it, or an earlier user.  Reports its errors. */
 OPAL_DECLSPEC int opal_cryptproc_choose_cipher(void);
 /* Once for each successful start. */

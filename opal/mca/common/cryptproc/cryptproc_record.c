@@ -50,7 +50,7 @@ static bool has_transport;
 bool (*opal_cryptproc_transport_go)(void);
 const char *opal_cryptproc_transport_is, *opal_cryptproc_transport_keys = "";
 uint64_t opal_cryptproc_transport_peers, opal_cryptproc_transport_pq_peers, opal_cryptproc_transport_kernel_peers;
-bool (*opal_cryptproc_transport_look)(int64_t, opal_cryptproc_peer_visit_t, void *);
+bool (*opal_cryptproc_transport_snapshot)(int64_t, opal_cryptproc_peer_visit_t, void *);
 
 /* The name of a job in records: its PMIx namespace, since Open MPI's own number has only 16 bits if the launcher is
  * not mpirun. */

@@ -11,7 +11,7 @@
 #include <time.h>
 
 typedef struct opal_crypt_patience {
-    int64_t looked, left;                   /* milliseconds */
+    int64_t last, left;                     /* milliseconds */
 } opal_crypt_patience_t;
 
 /* On a monotonic clock. */
@@ -25,16 +25,16 @@ static inline int64_t opal_crypt_milliseconds(void)
 
 static inline opal_crypt_patience_t opal_crypt_patience(int64_t milliseconds)
 {
-    return (opal_crypt_patience_t){.looked = opal_crypt_milliseconds(), .left = milliseconds};
+    return (opal_crypt_patience_t){.last = opal_crypt_milliseconds(), .left = milliseconds};
 }
 
 /* Milliseconds left; 0 once expired. */
 static inline int64_t opal_crypt_patience_left(opal_crypt_patience_t *patience)
 {
-    const int64_t most = 100, now = opal_crypt_milliseconds(), passed = now - patience->looked;
+    const int64_t most = 100, now = opal_crypt_milliseconds(), passed = now - patience->last;
     const int64_t counts = passed < most ? passed : most;
 
-    patience->looked = now;
+    patience->last = now;
     patience->left -= counts < patience->left ? counts : patience->left;
     return patience->left;
 }

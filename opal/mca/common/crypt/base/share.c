@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 enum {
-    LOOKS = 4000,           /* of an idle helper: some 20 us */
+    POLLS = 4000,           /* of an idle helper: some 20 us */
     PATIENCE = 10000        /* of the caller, before it yields its processor to a helper that has none */
 };
 
@@ -66,9 +66,9 @@ static void help(opal_crypt_job_t *job)
 {
     opal_crypt_share_t *share = ((helper_t *) job)->share;
 
-    for (unsigned looks = 0; looks < LOOKS; looks++) {
+    for (unsigned polls = 0; polls < POLLS; polls++) {
         if (take_turn(share)) {
-            looks = 0;
+            polls = 0;
         }
         pause_a_little();
     }

@@ -100,7 +100,7 @@ static const char *walk_to_directory(opal_crypt_walk_t *walk, int *rc)
     {.path = (name), .what = (where), .topic = TOPIC, .unsafe = TOPIC, .containers = true, .why = why, .at = -1}
 
 /* Check it before opening it, as opening alone may have side effects, or be refused. */
-static int look_at(int directory, const char *name, const char *path, opal_crypt_why_t *why)
+static int check_entry(int directory, const char *name, const char *path, opal_crypt_why_t *why)
 {
     int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = errno, rc;
 
@@ -123,7 +123,7 @@ int opal_crypt_shared_file_make(const char *path, bool *made, opal_crypt_why_t *
         fd = openat(walk.at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         *made = fd >= 0;
         if (fd < 0 && EEXIST == errno) {
-            rc = look_at(walk.at, name, path, why);
+            rc = check_entry(walk.at, name, path, why);
         } else if (fd >= 0) {
             close(fd);
         }
@@ -142,7 +142,7 @@ int opal_crypt_shared_file_open(const char *path, size_t bytes, int *fd, opal_cr
     struct stat status;
 
     *fd = -1;
-    rc = OPAL_CRYPT_OK == rc ? look_at(walk.at, name, path, why) : rc;
+    rc = OPAL_CRYPT_OK == rc ? check_entry(walk.at, name, path, why) : rc;
     if (OPAL_CRYPT_OK == rc) {
         *fd = openat(walk.at, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         rc = *fd < 0 ? opal_crypt_walk_errno(&walk, errno) : judge_file(path, *fd, why);

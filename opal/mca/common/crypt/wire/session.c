@@ -312,7 +312,7 @@ void opal_crypt_session_gap(opal_crypt_session_t *session,
     pthread_mutex_unlock(&session->arrivals);
 }
 
-void opal_crypt_session_look(opal_crypt_session_t *session, opal_crypt_session_state_t *state)
+void opal_crypt_session_snapshot(opal_crypt_session_t *session, opal_crypt_session_state_t *state)
 {
     state->sent = opal_crypt_session_sent(session);
     pthread_mutex_lock(&session->arrivals);

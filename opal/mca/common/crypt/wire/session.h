@@ -98,7 +98,7 @@ typedef struct opal_crypt_session_state {
     uint64_t window_bytes;              /* memory for those above it */
     uint64_t epoch_out, epoch_in;       /* of the last message */
 } opal_crypt_session_state_t;
-void opal_crypt_session_look(opal_crypt_session_t *session, opal_crypt_session_state_t *state);
+void opal_crypt_session_snapshot(opal_crypt_session_t *session, opal_crypt_session_state_t *state);
 
 /* ---- local peers ---- */
 

@@ -7,7 +7,7 @@
  *
  *     allocation: | item | item | ...      the first one has as many as ob1 began with, the others as many as it grows by
  *
- * A request does not say when it began.  It has a sequence number, so its age counts from the first look that saw it pending
+ * A request does not say when it began.  It has a sequence number, so its age counts from the first scan that saw it pending
  * with this number.
  */
 #include "pml_crypt_waits.h"
@@ -17,40 +17,40 @@
 #include "ompi/mca/pml/base/pml_base_request.h"
 
 enum {
-    REQUESTS = 4096,                    /* at most, that are looked at in a list */
-    SEEN = 1024, NEAR = 8               /* slots to remember them, and how many of those a request may use */
+    REQUESTS = 4096,                    /* at most, that are scanned in a list */
+    KNOWN = 1024, NEAR = 8              /* slots to remember them, and how many of those a request may use */
 };
 
 typedef struct pending {
     const mca_pml_base_request_t *request;
     uint64_t sequence;
     int64_t since;
-    uint32_t look;                      /* that saw it last; unless it was the latest, the request is over */
+    uint32_t scan;                      /* that saw it last; unless it was the latest, the request is over */
 } pending_t;
 
 static size_t first_sends, first_receives;
-static pending_t seen[SEEN];
-static uint32_t looks;
+static pending_t known[KNOWN];
+static uint32_t scans;
 
 /* False: there is no slot for it. */
 static bool since_when(const mca_pml_base_request_t *request, uint64_t sequence, int64_t now, int64_t *since)
 {
-    const size_t home = ((uintptr_t) request >> 6) % SEEN;
+    const size_t home = ((uintptr_t) request >> 6) % KNOWN;
     pending_t *unused = NULL;
 
     for (size_t i = 0; i < NEAR; i++) {
-        pending_t *at = &seen[(home + i) % SEEN];
-        const bool over = NULL == at->request || looks - at->look > 1;
+        pending_t *at = &known[(home + i) % KNOWN];
+        const bool over = NULL == at->request || scans - at->scan > 1;
 
         if (!over && request == at->request && sequence == at->sequence) {
-            at->look = looks;
+            at->scan = scans;
             *since = at->since;
             return true;
         }
         unused = NULL == unused && (over || request == at->request) ? at : unused;
     }
     if (NULL != unused) {
-        *unused = (pending_t){.request = request, .sequence = sequence, .since = now, .look = looks};
+        *unused = (pending_t){.request = request, .sequence = sequence, .since = now, .scan = scans};
         *since = now;
     }
     return NULL != unused;
@@ -72,7 +72,7 @@ static size_t bytes_of(const mca_pml_base_request_t *request, bool sends)
                                           : ompi_common_cryptmpi_bytes(request->req_datatype, request->req_count);
 }
 
-static void look_at_request(ompi_pml_crypt_waits_t *waits, const mca_pml_base_request_t *request, bool sends)
+static void scan_ob1_request(ompi_pml_crypt_waits_t *waits, const mca_pml_base_request_t *request, bool sends)
 {
     const bool probes = MCA_PML_REQUEST_PROBE == request->req_type || MCA_PML_REQUEST_MPROBE == request->req_type;
     ompi_pml_crypt_named_t *named;
@@ -95,7 +95,7 @@ static void look_at_request(ompi_pml_crypt_waits_t *waits, const mca_pml_base_re
 }
 
 /* Under the list's lock, if there are threads. */
-static void look_at_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, size_t first, bool sends, uint64_t *moved)
+static void scan_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, size_t first, bool sends, uint64_t *moved)
 {
     const size_t item_bytes = OPAL_ALIGN(list->fl_frag_size, list->fl_frag_alignment, size_t);
     size_t left = list->fl_num_allocated < REQUESTS ? list->fl_num_allocated : REQUESTS, count = first;
@@ -120,34 +120,34 @@ static void look_at_list(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, 
 
             *moved = *moved * 31 + 2 * request->req_sequence + pending;
             if (pending) {
-                look_at_request(waits, request, sends);
+                scan_ob1_request(waits, request, sends);
             }
         }
         count = list->fl_num_per_alloc;
     }
 }
 
-static bool look_with_lock(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, size_t first, bool sends, uint64_t *moved)
+static bool scan_with_lock(ompi_pml_crypt_waits_t *waits, opal_free_list_t *list, size_t first, bool sends, uint64_t *moved)
 {
     if (opal_cryptproc_threaded() && 0 != opal_mutex_trylock(&list->fl_lock)) {
         return false;
     }
-    look_at_list(waits, list, first, sends, moved);
+    scan_list(waits, list, first, sends, moved);
     if (opal_cryptproc_threaded()) {
         opal_mutex_unlock(&list->fl_lock);
     }
     return true;
 }
 
-void ompi_pml_crypt_look_ob1_start(void)
+void ompi_pml_crypt_snapshot_ob1_start(void)
 {
     first_sends = mca_pml_base_send_requests.fl_num_allocated;
     first_receives = mca_pml_base_recv_requests.fl_num_allocated;
 }
 
-bool ompi_pml_crypt_look_ob1(ompi_pml_crypt_waits_t *waits, uint64_t *moved)
+bool ompi_pml_crypt_snapshot_ob1(ompi_pml_crypt_waits_t *waits, uint64_t *moved)
 {
-    looks++;
-    return look_with_lock(waits, &mca_pml_base_recv_requests, first_receives, false, moved)
-           && look_with_lock(waits, &mca_pml_base_send_requests, first_sends, true, moved);
+    scans++;
+    return scan_with_lock(waits, &mca_pml_base_recv_requests, first_receives, false, moved)
+           && scan_with_lock(waits, &mca_pml_base_send_requests, first_sends, true, moved);
 }

@@ -12,15 +12,15 @@
 
 enum { CONNECTIONS = 4 };               /* at most, that wait for something and are named */
 
-typedef struct btl_look {
+typedef struct btl_scan {
     opal_crypt_status_snapshot_t *snapshot;
     uint64_t moved;
     opal_crypt_status_wait_t waits[CONNECTIONS];
     unsigned wait_count;
-} btl_look_t;
+} btl_scan_t;
 
 /* A peer that something waits for replaces one that is only connected. */
-static opal_crypt_status_peer_t *room_for(opal_crypt_status_snapshot_t *snapshot, bool waits)
+static opal_crypt_status_peer_t *peer_slot(opal_crypt_status_snapshot_t *snapshot, bool waits)
 {
     if (snapshot->peer_count < OPAL_CRYPT_STATUS_PEERS) {
         return &snapshot->peers[snapshot->peer_count++];
@@ -34,41 +34,41 @@ static opal_crypt_status_peer_t *room_for(opal_crypt_status_snapshot_t *snapshot
     return NULL;
 }
 
-static void look_at_peer(const opal_crypt_status_peer_t *peer, const opal_crypt_status_wait_t *wait, void *context)
+static void scan_btl_peer(const opal_crypt_status_peer_t *peer, const opal_crypt_status_wait_t *wait, void *context)
 {
-    btl_look_t *look = context;
-    opal_crypt_status_snapshot_t *snapshot = look->snapshot;
+    btl_scan_t *scan = context;
+    opal_crypt_status_snapshot_t *snapshot = scan->snapshot;
     opal_crypt_status_peer_t *place;
 
-    look->moved += peer->sent + peer->accepted;
+    scan->moved += peer->sent + peer->accepted;
     snapshot->sealed += OPAL_CRYPT_STATUS_SEALED == peer->state;
-    if (NULL != wait && look->wait_count < CONNECTIONS) {
-        look->waits[look->wait_count++] = *wait;
+    if (NULL != wait && scan->wait_count < CONNECTIONS) {
+        scan->waits[scan->wait_count++] = *wait;
     }
-    if (OPAL_CRYPT_STATUS_UNKNOWN != peer->state && NULL != (place = room_for(snapshot, NULL != wait))) {
+    if (OPAL_CRYPT_STATUS_UNKNOWN != peer->state && NULL != (place = peer_slot(snapshot, NULL != wait))) {
         *place = *peer;
     }
 }
 
-bool ompi_pml_crypt_look_btl(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists, uint64_t *moved)
+bool ompi_pml_crypt_snapshot_btl(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists, uint64_t *moved)
 {
     static ompi_pml_crypt_waits_t waits;    /* one caller at a time */
-    btl_look_t look = {.snapshot = snapshot};
+    btl_scan_t scan = {.snapshot = snapshot};
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
     ompi_pml_crypt_waits_begin(&waits, snapshot, now);
-    if (NULL != opal_cryptproc_transport_look && !opal_cryptproc_transport_look(now, look_at_peer, &look)) {
+    if (NULL != opal_cryptproc_transport_snapshot && !opal_cryptproc_transport_snapshot(now, scan_btl_peer, &scan)) {
         return false;
     }
-    if (lists && !ompi_pml_crypt_look_ob1(&waits, &look.moved)) {
+    if (lists && !ompi_pml_crypt_snapshot_ob1(&waits, &scan.moved)) {
         return false;
     }
-    ompi_pml_crypt_waits_tell_inside(&waits);
-    for (unsigned i = 0; i < look.wait_count; i++) {
-        snapshot->waits[snapshot->wait_count++] = look.waits[i];
+    ompi_pml_crypt_waits_add_inside(&waits);
+    for (unsigned i = 0; i < scan.wait_count; i++) {
+        snapshot->waits[snapshot->wait_count++] = scan.waits[i];
     }
-    ompi_pml_crypt_waits_tell_requests(&waits);
-    *moved = look.moved;
+    ompi_pml_crypt_waits_add_requests(&waits);
+    *moved = scan.moved;
     if (NULL != aead) {
         opal_cryptproc_cut(snapshot->aead, sizeof(snapshot->aead), aead->name);
     }
@@ -82,12 +82,12 @@ static int tick(void)
 }
 
 /* ob1's progress function does not call us. */
-void ompi_pml_crypt_look_btl_start(void)
+void ompi_pml_crypt_snapshot_btl_start(void)
 {
     (void) opal_progress_register_lp(tick);
 }
 
-void ompi_pml_crypt_look_btl_stop(void)
+void ompi_pml_crypt_snapshot_btl_stop(void)
 {
     (void) opal_progress_unregister(tick);
 }

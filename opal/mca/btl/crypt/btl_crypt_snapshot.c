@@ -11,14 +11,14 @@
 #include <netdb.h>
 #include <string.h>
 
-/* The start of a wait is the first look that saw it. */
+/* The start of a wait is the first snapshot that saw it. */
 static void since_now(opal_btl_crypt_endpoint_t *endpoint, bool so, uint64_t mark, int64_t now)
 {
     if (!so) {
-        endpoint->seen_since = 0;
-    } else if (0 == endpoint->seen_since || mark != endpoint->seen_mark) {
-        endpoint->seen_since = now;
-        endpoint->seen_mark = mark;
+        endpoint->waits_since = 0;
+    } else if (0 == endpoint->waits_since || mark != endpoint->waits_mark) {
+        endpoint->waits_since = now;
+        endpoint->waits_mark = mark;
     }
 }
 
@@ -50,8 +50,8 @@ static uint64_t left_to_send(const opal_btl_crypt_link_t *link)
     return left;
 }
 
-static void look_at_link(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt_status_peer_t *peer,
-                         opal_crypt_status_wait_t *wait)
+static void add_link(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt_status_peer_t *peer,
+                     opal_crypt_status_wait_t *wait)
 {
     const opal_btl_crypt_link_t *link = endpoint->link;
     const uint64_t left = left_to_send(link);
@@ -68,7 +68,7 @@ static void look_at_link(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_
 }
 
 /* With progress and the lock. */
-static void look_at(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_cryptproc_peer_visit_t visit, void *context)
+static void add_endpoint(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_cryptproc_peer_visit_t visit, void *context)
 {
     const bool foreign = endpoint->name.jobid != OPAL_PROC_MY_NAME.jobid;
     opal_crypt_status_peer_t peer = {.rank = endpoint->name.vpid, .foreign = foreign};
@@ -77,14 +77,14 @@ static void look_at(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt
     const bool meets = NULL == endpoint->link && NULL != endpoint->waiting.first;
 
     if (NULL != endpoint->link) {
-        look_at_link(endpoint, now, &peer, &wait);
+        add_link(endpoint, now, &peer, &wait);
     } else {
         peer.state = meets ? OPAL_CRYPT_STATUS_MEETING : OPAL_CRYPT_STATUS_UNKNOWN;
         since_now(endpoint, meets, 0, now);
         wait.kind = meets ? OPAL_CRYPT_STATUS_CONTACT : OPAL_CRYPT_STATUS_NOTHING;
         snprintf(wait.text, sizeof(wait.text), "%s", meets ? opal_btl_crypt_awaited(endpoint) : "");
     }
-    wait.since = endpoint->seen_since;
+    wait.since = endpoint->waits_since;
     visit(&peer, OPAL_CRYPT_STATUS_NOTHING == wait.kind ? NULL : &wait, context);
 }
 
@@ -115,24 +115,24 @@ void opal_btl_crypt_say_met(const opal_btl_crypt_endpoint_t *endpoint, const opa
 
 /* ---- for status pages ---- */
 
-bool opal_btl_crypt_look(int64_t now, opal_cryptproc_peer_visit_t visit, void *context)
+bool opal_btl_crypt_snapshot(int64_t now, opal_cryptproc_peer_visit_t visit, void *context)
 {
     const bool ours = (uintptr_t) pthread_self() == __atomic_load_n(&opal_btl_crypt.progressor, __ATOMIC_RELAXED);
     opal_btl_crypt_endpoint_t *at;
-    bool looks;
+    bool locked;
 
     if (!opal_btl_crypt.started || (!ours && !opal_btl_crypt_progress_try())) {
         return !opal_btl_crypt.started;
     }
-    looks = 0 == pthread_mutex_trylock(&opal_btl_crypt.lock);
-    if (looks) {
+    locked = 0 == pthread_mutex_trylock(&opal_btl_crypt.lock);
+    if (locked) {
         OPAL_LIST_FOREACH(at, &opal_btl_crypt.endpoints, opal_btl_crypt_endpoint_t) {
-            look_at(at, now, visit, context);
+            add_endpoint(at, now, visit, context);
         }
         pthread_mutex_unlock(&opal_btl_crypt.lock);
     }
     if (!ours) {
         opal_btl_crypt_progress_give();
     }
-    return looks;
+    return locked;
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    REQUESTS = 4096,                    /* at most, that are looked at */
+    REQUESTS = 4096,                    /* at most, that are scanned */
     TALLIES = 256
 };
 
@@ -24,23 +24,23 @@ typedef struct tally {
     uint32_t sends, receives, queued, held;
 } tally_t;
 
-typedef struct look {
+typedef struct scan {
     ompi_pml_crypt_waits_t waits;
     tally_t tallies[TALLIES];
     int64_t changed[OPAL_CRYPT_STATUS_PEERS];       /* how much each of the snapshot's peers is worth showing */
-} look_t;
+} scan_t;
 
-static tally_t *tally_of(look_t *look, const ompi_common_cryptmpi_peer_t *peer, bool make)
+static tally_t *tally_of(scan_t *scan, const ompi_common_cryptmpi_peer_t *peer, bool make)
 {
     size_t at = ((uintptr_t) peer >> 6) % TALLIES;
 
     for (unsigned tries = 0; NULL != peer && tries < TALLIES / 2; tries++, at = (at + 1) % TALLIES) {
-        if (peer == look->tallies[at].peer) {
-            return &look->tallies[at];
+        if (peer == scan->tallies[at].peer) {
+            return &scan->tallies[at];
         }
-        if (NULL == look->tallies[at].peer) {
-            look->tallies[at].peer = make ? peer : NULL;
-            return make ? &look->tallies[at] : NULL;
+        if (NULL == scan->tallies[at].peer) {
+            scan->tallies[at].peer = make ? peer : NULL;
+            return make ? &scan->tallies[at] : NULL;
         }
     }
     return NULL;
@@ -54,30 +54,30 @@ static int32_t protocol_of(const ompi_pml_crypt_request_t *r, const ompi_common_
            : NULL != r->chop ? OPAL_CRYPT_STATUS_CHOPPED : OPAL_CRYPT_STATUS_FRAME;
 }
 
-static void look_at_request(look_t *look, ompi_pml_crypt_request_t *r)
+static void scan_request(scan_t *scan, ompi_pml_crypt_request_t *r)
 {
     const bool sends = MCA_PML_REQUEST_SEND == r->base.req_type;
     ompi_common_cryptmpi_peer_t *peer = r->m.peer;
     const int32_t protocol = sends ? protocol_of(r, peer) : 0;
     int64_t since = __atomic_load_n(&r->seen, __ATOMIC_RELAXED);
-    tally_t *tally = tally_of(look, peer, true);
+    tally_t *tally = tally_of(scan, peer, true);
     ompi_pml_crypt_named_t *named;
 
     if (0 == since) {
-        since = look->waits.now;
+        since = scan->waits.now;
         __atomic_store_n(&r->seen, since, __ATOMIC_RELAXED);
     }
     if (sends) {
-        look->waits.snapshot->sends[protocol]++;
+        scan->waits.snapshot->sends[protocol]++;
     } else {
-        look->waits.snapshot->receives++;
+        scan->waits.snapshot->receives++;
     }
     if (NULL != tally) {
         tally->sends += sends;
         tally->receives += !sends;
         tally->queued += sends && NULL != r->chop && r->next_segment <= r->shape.count;
     }
-    named = ompi_pml_crypt_waits_place(&look->waits, sends, since);
+    named = ompi_pml_crypt_waits_place(&scan->waits, sends, since);
     if (NULL != named) {
         *named = (ompi_pml_crypt_named_t){
             .wait = {.since = since, .bytes = r->m.plain_bytes, .protocol = protocol, .peer = r->m.rank, .tag = r->m.tag,
@@ -85,22 +85,22 @@ static void look_at_request(look_t *look, ompi_pml_crypt_request_t *r)
     }
 }
 
-static void look_at_requests(look_t *look)
+static void scan_requests(scan_t *scan)
 {
     ompi_pml_crypt_request_t *r = __atomic_load_n(&ompi_pml_crypt.made, __ATOMIC_ACQUIRE);
 
     for (unsigned i = 0; NULL != r && i < REQUESTS; i++, r = r->made) {
         if (ompi_pml_crypt_request_pending(r)) {
-            look_at_request(look, r);
+            scan_request(scan, r);
         }
     }
-    look->waits.snapshot->incomplete = NULL != r;
+    scan->waits.snapshot->incomplete = NULL != r;
 }
 
 /* Messages that a probe has taken. */
-static void look_at_held(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *named)
+static void scan_held(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *named)
 {
-    look_t *look = (look_t *) ((char *) waits - offsetof(look_t, waits));
+    scan_t *scan = (scan_t *) ((char *) waits - offsetof(scan_t, waits));
     opal_crypt_status_wait_t *w = &named->wait;
     size_t bytes = 0;
     int tag = 0, count;
@@ -116,7 +116,7 @@ static void look_at_held(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *
         w->unmatched_bytes = bytes;
         waits->snapshot->held += (uint32_t) count;
         if (w->peer >= 0 && w->peer < named->c->peer_count) {
-            tally_t *tally = tally_of(look, named->c->members[w->peer].peer, true);
+            tally_t *tally = tally_of(scan, named->c->members[w->peer].peer, true);
 
             if (NULL != tally) {
                 tally->held = (uint32_t) count;
@@ -127,7 +127,7 @@ static void look_at_held(ompi_pml_crypt_waits_t *waits, ompi_pml_crypt_named_t *
 
 /* ---- peers ---- */
 
-static int32_t state_of(const look_t *look, const ompi_common_cryptmpi_peer_t *peer, bool foreign)
+static int32_t state_of(const scan_t *scan, const ompi_common_cryptmpi_peer_t *peer, bool foreign)
 {
     switch (ompi_common_cryptmpi_kind(peer)) {
     case OMPI_COMMON_CRYPTMPI_LOCAL:
@@ -136,21 +136,21 @@ static int32_t state_of(const look_t *look, const ompi_common_cryptmpi_peer_t *p
         return OPAL_CRYPT_STATUS_SEALED;
     default:
         return OMPI_SUCCESS != peer->failure ? OPAL_CRYPT_STATUS_REFUSED
-               : look->waits.meeting == (foreign ? OPAL_CRYPT_STATUS_FOREIGN : (int) peer->name.vpid) ? OPAL_CRYPT_STATUS_MEETING
+               : scan->waits.meeting == (foreign ? OPAL_CRYPT_STATUS_FOREIGN : (int) peer->name.vpid) ? OPAL_CRYPT_STATUS_MEETING
                                                                                                : OPAL_CRYPT_STATUS_UNKNOWN;
     }
 }
 
-static void fill_peer(look_t *look, ompi_common_cryptmpi_peer_t *peer, const tally_t *tally, opal_crypt_status_peer_t *shown)
+static void fill_peer(scan_t *scan, ompi_common_cryptmpi_peer_t *peer, const tally_t *tally, opal_crypt_status_peer_t *shown)
 {
     opal_crypt_session_state_t state = {0};
 
     memset(shown, 0, sizeof(*shown));
     shown->rank = peer->name.vpid;
     shown->foreign = peer->name.jobid != OPAL_PROC_MY_NAME.jobid;
-    shown->state = state_of(look, peer, 0 != shown->foreign);
+    shown->state = state_of(scan, peer, 0 != shown->foreign);
     if (OPAL_CRYPT_STATUS_SEALED == shown->state && NULL != peer->session) {
-        opal_crypt_session_look(peer->session, &state);
+        opal_crypt_session_snapshot(peer->session, &state);
         shown->sent = state.sent;
         shown->highest = state.highest;
         shown->accepted = state.accepted;
@@ -169,35 +169,35 @@ static void fill_peer(look_t *look, ompi_common_cryptmpi_peer_t *peer, const tal
 }
 
 /* The slot for a peer: a free one, or that of a peer that is worth less; -1: none. */
-static int room_for(look_t *look, int64_t worth)
+static int slot_for(scan_t *scan, int64_t worth)
 {
     int least = 0;
 
-    if (look->waits.snapshot->peer_count < OPAL_CRYPT_STATUS_PEERS) {
-        return (int) look->waits.snapshot->peer_count++;
+    if (scan->waits.snapshot->peer_count < OPAL_CRYPT_STATUS_PEERS) {
+        return (int) scan->waits.snapshot->peer_count++;
     }
-    look->waits.snapshot->peers_left_out++;
+    scan->waits.snapshot->peers_left_out++;
     for (int i = 1; i < OPAL_CRYPT_STATUS_PEERS; i++) {
-        least = look->changed[i] < look->changed[least] ? i : least;
+        least = scan->changed[i] < scan->changed[least] ? i : least;
     }
-    return look->changed[least] < worth ? least : -1;
+    return scan->changed[least] < worth ? least : -1;
 }
 
-static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
+static void scan_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
 {
-    look_t *look = context;
-    const tally_t *tally = tally_of(look, peer, false);
+    scan_t *scan = context;
+    const tally_t *tally = tally_of(scan, peer, false);
     opal_crypt_status_peer_t shown;
     int64_t worth;
     uint64_t sum;
     int at;
 
-    fill_peer(look, peer, tally, &shown);
+    fill_peer(scan, peer, tally, &shown);
     if (OPAL_CRYPT_STATUS_UNKNOWN == shown.state && NULL == tally) {
         return;
     }
-    look->waits.snapshot->sealed += OPAL_CRYPT_STATUS_SEALED == shown.state;
-    look->waits.snapshot->on_node += OPAL_CRYPT_STATUS_ON_NODE == shown.state;
+    scan->waits.snapshot->sealed += OPAL_CRYPT_STATUS_SEALED == shown.state;
+    scan->waits.snapshot->on_node += OPAL_CRYPT_STATUS_ON_NODE == shown.state;
     if (shown.epoch_out + shown.epoch_in != peer->epochs) {
         peer->epochs = shown.epoch_out + shown.epoch_in;
         opal_cryptproc_happened(OPAL_CRYPTPROC_REKEYED, (int) shown.rank, (int) shown.epoch_out, (int) shown.epoch_in);
@@ -208,33 +208,33 @@ static void look_at_peer(ompi_common_cryptmpi_peer_t *peer, void *context)
     sum = 3 * shown.sent + shown.accepted;
     if (sum != peer->shown) {
         peer->shown = sum;
-        peer->changed = look->waits.now;
+        peer->changed = scan->waits.now;
     }
     worth = NULL != tally || OPAL_CRYPT_STATUS_SEALED < shown.state || OPAL_CRYPT_STATUS_MEETING == shown.state
                 ? INT64_MAX : peer->changed;
-    at = room_for(look, worth);
+    at = slot_for(scan, worth);
     if (at >= 0) {
-        look->changed[at] = worth;
-        look->waits.snapshot->peers[at] = shown;
+        scan->changed[at] = worth;
+        scan->waits.snapshot->peers[at] = shown;
     }
 }
 
 /* ---- all of it ---- */
 
-void ompi_pml_crypt_look(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists)
+void ompi_pml_crypt_snapshot(opal_crypt_status_snapshot_t *snapshot, int64_t now, bool lists)
 {
-    static look_t look;                 /* one caller at a time */
+    static scan_t scan;                 /* one caller at a time */
     const opal_aead_module_t *aead = opal_cryptproc_params.options.aead;
 
-    memset(&look, 0, sizeof(look));
-    ompi_pml_crypt_waits_begin(&look.waits, snapshot, now);
-    look.waits.held = look_at_held;
+    memset(&scan, 0, sizeof(scan));
+    ompi_pml_crypt_waits_begin(&scan.waits, snapshot, now);
+    scan.waits.held = scan_held;
     if (lists) {
-        look_at_requests(&look);
+        scan_requests(&scan);
     }
-    ompi_pml_crypt_waits_tell_inside(&look.waits);
-    ompi_pml_crypt_waits_tell_requests(&look.waits);
-    ompi_common_cryptmpi_peers_look(look_at_peer, &look);
+    ompi_pml_crypt_waits_add_inside(&scan.waits);
+    ompi_pml_crypt_waits_add_requests(&scan.waits);
+    ompi_common_cryptmpi_peers_visit(scan_peer, &scan);
     if (NULL != aead) {
         opal_cryptproc_cut(snapshot->aead, sizeof(snapshot->aead), aead->name);
     }
