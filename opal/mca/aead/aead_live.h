@@ -26,30 +26,30 @@ typedef struct opal_aead_live {
 typedef struct {
     pthread_mutex_t lock;
     opal_aead_live_t *first;
-} opal_aead_lives_t;
+} opal_aead_live_list_t;
 
-#define OPAL_AEAD_LIVES_INIT { .lock = PTHREAD_MUTEX_INITIALIZER }
+#define OPAL_AEAD_LIVE_LIST_INIT { .lock = PTHREAD_MUTEX_INITIALIZER }
 
-static inline void opal_aead_live_lock(opal_aead_lives_t *lives)
+static inline void opal_aead_live_lock(opal_aead_live_list_t *list)
 {
-    pthread_mutex_lock(&lives->lock);
+    pthread_mutex_lock(&list->lock);
 }
 
-static inline void opal_aead_live_unlock(opal_aead_lives_t *lives)
+static inline void opal_aead_live_unlock(opal_aead_live_list_t *list)
 {
-    pthread_mutex_unlock(&lives->lock);
+    pthread_mutex_unlock(&list->lock);
 }
 
-static inline void opal_aead_live_add(opal_aead_lives_t *lives, opal_aead_live_t *live)
+static inline void opal_aead_live_add(opal_aead_live_list_t *list, opal_aead_live_t *live)
 {
-    opal_aead_live_lock(lives);
-    live->next = lives->first;
-    live->link = &lives->first;
+    opal_aead_live_lock(list);
+    live->next = list->first;
+    live->link = &list->first;
     if (NULL != live->next) {
         live->next->link = &live->next;
     }
-    lives->first = live;
-    opal_aead_live_unlock(lives);
+    list->first = live;
+    opal_aead_live_unlock(list);
 }
 
 /* With the lock held. */

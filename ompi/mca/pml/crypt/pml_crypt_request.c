@@ -5,7 +5,7 @@
  * it takes.
  *
  * `pending` counts those operations, plus one for the caller that starts it; at 0
- * the request completes.  `life` decides which of completion and MPI_Request_free
+ * the request completes.  `state` decides which of completion and MPI_Request_free
  * gives it back: they may come in either order, from two threads.  A persistent one may be
  * started again before the completion of its last use has returned: so completions are counted.
  */
@@ -26,7 +26,7 @@ static void request_construct(ompi_pml_crypt_request_t *r)
     r->base.req_ompi.req_cancel = request_cancel;
     r->base.req_ompi.req_start = ompi_pml_crypt_start;
     OBJ_CONSTRUCT(&r->queued, opal_list_item_t);
-    r->life = DONE | FREED;
+    r->state = DONE | FREED;
     r->m.peer = NULL;                   /* the status page may read it before its first use is set up */
     r->made = __atomic_load_n(&ompi_pml_crypt.made, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&ompi_pml_crypt.made, &r->made, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
@@ -71,13 +71,13 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     r->confirms = NULL;
     r->hidden = false;
     r->mode = MCA_PML_BASE_SEND_STANDARD;
-    __atomic_store_n((volatile int32_t *) &r->life, persistent ? DONE : 0, __ATOMIC_RELEASE);
+    __atomic_store_n((volatile int32_t *) &r->state, persistent ? DONE : 0, __ATOMIC_RELEASE);
     return r;
 }
 
 bool ompi_pml_crypt_request_pending(const ompi_pml_crypt_request_t *r)
 {
-    return 0 == (DONE & __atomic_load_n((const volatile int32_t *) &r->life, __ATOMIC_ACQUIRE));
+    return 0 == (DONE & __atomic_load_n((const volatile int32_t *) &r->state, __ATOMIC_ACQUIRE));
 }
 
 void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
@@ -99,7 +99,7 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
     r->waits_for_credit = r->stalled = false;
     r->ahead = 0;
     if (request->req_persistent) {
-        (void) __atomic_fetch_and((volatile int32_t *) &r->life, ~DONE, __ATOMIC_ACQ_REL);
+        (void) __atomic_fetch_and((volatile int32_t *) &r->state, ~DONE, __ATOMIC_ACQ_REL);
     }
     r->pending = 1;
 }
@@ -139,20 +139,20 @@ void ompi_pml_crypt_request_drop(ompi_pml_crypt_request_t *r)
 {
     leave(r);
     if (!r->base.req_ompi.req_persistent) {
-        r->life = DONE | FREED;
+        r->state = DONE | FREED;
         return_parts(r);
         return;
     }
     r->base.req_pml_complete = true;
     r->base.req_ompi.req_complete = REQUEST_COMPLETED;
     r->base.req_ompi.req_state = OMPI_REQUEST_INACTIVE;
-    (void) ompi_common_cryptmpi_set_bits(&r->life, DONE);
+    (void) ompi_common_cryptmpi_set_bits(&r->state, DONE);
 }
 
 void ompi_pml_crypt_request_hide(ompi_pml_crypt_request_t *r)
 {
     r->hidden = true;
-    r->life = FREED;
+    r->state = FREED;
 }
 
 /* A part of a receive behind the first one failed. */
@@ -171,7 +171,7 @@ OPAL_CRYPT_OFTEN
 static void complete(ompi_pml_crypt_request_t *r)
 {
     bool again = r->base.req_ompi.req_persistent;
-    int32_t life;
+    int32_t state;
 
     if (MCA_PML_REQUEST_RECV == r->base.req_type
         && OPAL_UNLIKELY(OPAL_CRYPT_OK != r->failure || MPI_SUCCESS != r->host_error)) {
@@ -185,16 +185,16 @@ static void complete(ompi_pml_crypt_request_t *r)
      * message: so DONE is set after that.  A persistent one may be started again
      * as soon as it is complete: so DONE is set before. */
     if (again) {
-        (void) ompi_common_cryptmpi_add(&r->life, COMPLETING + DONE);
+        (void) ompi_common_cryptmpi_add(&r->state, COMPLETING + DONE);
     }
     if (!r->hidden) {
         /* A waiting thread must see status and message first.  Open MPI's own exchange is only an acquire. */
         __atomic_thread_fence(__ATOMIC_RELEASE);
         ompi_request_complete(&r->base.req_ompi, true);
     }
-    life = again ? ompi_common_cryptmpi_add(&r->life, -COMPLETING)
-                 : DONE | ompi_common_cryptmpi_set_bits(&r->life, DONE);
-    if ((DONE | FREED) == life) {
+    state = again ? ompi_common_cryptmpi_add(&r->state, -COMPLETING)
+                  : DONE | ompi_common_cryptmpi_set_bits(&r->state, DONE);
+    if ((DONE | FREED) == state) {
         return_parts(r);
     }
 }
@@ -213,7 +213,7 @@ static int request_free(ompi_request_t **request)
     ompi_pml_crypt_request_t *r = (ompi_pml_crypt_request_t *) *request;
 
     r->base.req_free_called = true;
-    if (DONE == ompi_common_cryptmpi_set_bits(&r->life, FREED)) {
+    if (DONE == ompi_common_cryptmpi_set_bits(&r->state, FREED)) {
         return_parts(r);
     }
     *request = MPI_REQUEST_NULL;

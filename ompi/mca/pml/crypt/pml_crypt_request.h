@@ -82,7 +82,7 @@ typedef struct ompi_pml_crypt_request {
     void *body;                             /* its place when the user's buffer is too small */
     void *bsend;                            /* our part of the user's attached buffer */
     ompi_common_cryptmpi_atomic32_t pending;/* operations at the host, and one for the starter */
-    ompi_common_cryptmpi_atomic32_t life;   /* done | freed, and completions under way */
+    ompi_common_cryptmpi_atomic32_t state;  /* done | freed, and completions under way */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
     struct ompi_pml_crypt_request *made;    /* the one made before it */
     int64_t seen;                           /* when the status page first saw it pending; 0: not yet */

@@ -76,7 +76,7 @@ static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, m
     return MPICRYPT_OK;
 }
 
-static bool any_lives(const mpicrypt_ps_list_t *list, const opal_crypt_status_who_t *who)
+static bool any_running(const mpicrypt_ps_list_t *list, const opal_crypt_status_who_t *who)
 {
     for (int i = 0; i < list->count; ++i) {
         const opal_crypt_status_process_t *s = &list->processes[i];
@@ -93,7 +93,7 @@ static void remove_stale(int directory, mpicrypt_ps_list_t *list, const mpicrypt
     int kept = 0;
 
     for (int i = 0; i < list->count; ++i) {
-        if (list->processes[i].gone && !any_lives(list, &list->processes[i].who)) {
+        if (list->processes[i].gone && !any_running(list, &list->processes[i].who)) {
             if (NULL != names->value[i]) {
                 (void) unlinkat(directory, names->value[i], 0);
             }

@@ -40,7 +40,7 @@ struct opal_aead_context {
 };
 
 static opal_aead_gone_t gone = OPAL_AEAD_GONE_INIT;
-static opal_aead_lives_t lives = OPAL_AEAD_LIVES_INIT;
+static opal_aead_live_list_t contexts = OPAL_AEAD_LIVE_LIST_INIT;
 
 static pthread_once_t settle_once = PTHREAD_ONCE_INIT;
 static bool no_core_files, watched;
@@ -50,17 +50,17 @@ static atomic_bool settled;
 
 static void before_fork(void)
 {
-    opal_aead_live_lock(&lives);
+    opal_aead_live_lock(&contexts);
 }
 
 static void in_parent(void)
 {
-    opal_aead_live_unlock(&lives);
+    opal_aead_live_unlock(&contexts);
 }
 
 static void in_child(void)
 {
-    for (opal_aead_live_t *live = lives.first; NULL != live; live = live->next) {
+    for (opal_aead_live_t *live = contexts.first; NULL != live; live = live->next) {
         opal_aead_context_t *context = (opal_aead_context_t *) live;
 
         for (int slot = 0; slot < SLOTS; ++slot) {
@@ -68,7 +68,7 @@ static void in_child(void)
             context->uses[slot] = 0;
         }
     }
-    opal_aead_live_unlock(&lives);
+    opal_aead_live_unlock(&contexts);
 }
 
 static void settle(void)
@@ -149,7 +149,7 @@ static void key_wipe(void *block)
 /* Clear the objects of one key, or, with id 0, all. */
 static void clear_key(opal_aead_context_t *context, uint64_t id)
 {
-    opal_aead_live_lock(&lives);
+    opal_aead_live_lock(&contexts);
     for (int slot = 0; slot < SLOTS; ++slot) {
         if (0 == id || id == context->uses[slot] / 2) {
             opal_aead_cryptopp_cipher_free(context->objects[slot]);
@@ -157,7 +157,7 @@ static void clear_key(opal_aead_context_t *context, uint64_t id)
             context->uses[slot] = 0;
         }
     }
-    opal_aead_live_unlock(&lives);
+    opal_aead_live_unlock(&contexts);
 }
 
 static int context_new(opal_aead_context_t **context)
@@ -172,7 +172,7 @@ static int context_new(opal_aead_context_t **context)
         return OPAL_AEAD_ERROR;
     }
     (*context)->gone_seen = opal_aead_gone_now(&gone);
-    opal_aead_live_add(&lives, &(*context)->live);
+    opal_aead_live_add(&contexts, &(*context)->live);
     return OPAL_AEAD_OK;
 }
 
@@ -180,9 +180,9 @@ static void context_free(opal_aead_context_t *context)
 {
     if (NULL != context) {
         clear_key(context, 0);
-        opal_aead_live_lock(&lives);
+        opal_aead_live_lock(&contexts);
         opal_aead_live_remove(&context->live);
-        opal_aead_live_unlock(&lives);
+        opal_aead_live_unlock(&contexts);
         free(context);
     }
 }
@@ -198,11 +198,11 @@ static opal_aead_cryptopp_cipher_t *object_for(opal_aead_context_t *context, con
     }
     opal_aead_gone_visit(&gone, &context->gone_seen, context, clear_key);
     if (use != context->uses[slot]) {
-        opal_aead_live_lock(&lives);
+        opal_aead_live_lock(&contexts);
         opal_aead_cryptopp_cipher_free(context->objects[slot]);
         context->objects[slot] = opal_aead_cryptopp_cipher_new(key->cipher, key->raw, opening);
         context->uses[slot] = NULL == context->objects[slot] ? 0 : use;
-        opal_aead_live_unlock(&lives);
+        opal_aead_live_unlock(&contexts);
         opal_aead_traces_wipe();
     }
     return context->objects[slot];

@@ -33,7 +33,7 @@ struct opal_aead_context {
 };
 
 static opal_aead_gone_t gone = OPAL_AEAD_GONE_INIT;
-static opal_aead_lives_t lives = OPAL_AEAD_LIVES_INIT;
+static opal_aead_live_list_t contexts = OPAL_AEAD_LIVE_LIST_INIT;
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 static bool watched;
 
@@ -75,18 +75,18 @@ static void clear_key(opal_aead_context_t *context, uint64_t id)
 
 static void before_fork(void)
 {
-    opal_aead_live_lock(&lives);
+    opal_aead_live_lock(&contexts);
 }
 
 static void in_parent(void)
 {
-    opal_aead_live_unlock(&lives);
+    opal_aead_live_unlock(&contexts);
 }
 
 /* Also clear empty slots: a key may have been on its way there.  Neither call allocates, or takes a lock. */
 static void in_child(void)
 {
-    for (opal_aead_live_t *live = lives.first; NULL != live; live = live->next) {
+    for (opal_aead_live_t *live = contexts.first; NULL != live; live = live->next) {
         const opal_aead_context_t *context = (opal_aead_context_t *) live;
 
         for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
@@ -101,7 +101,7 @@ static void in_child(void)
             }
         }
     }
-    opal_aead_live_unlock(&lives);
+    opal_aead_live_unlock(&contexts);
 }
 
 static void watch(void)
@@ -155,7 +155,7 @@ int opal_aead_openssl_context_new(opal_aead_context_t **context)
         return OPAL_AEAD_ERROR;
     }
     (*context)->gone_seen = opal_aead_gone_now(&gone);
-    opal_aead_live_add(&lives, &(*context)->live);
+    opal_aead_live_add(&contexts, &(*context)->live);
     return OPAL_AEAD_OK;
 }
 
@@ -164,7 +164,7 @@ void opal_aead_openssl_context_free(opal_aead_context_t *context)
     if (NULL == context) {
         return;
     }
-    opal_aead_live_lock(&lives);
+    opal_aead_live_lock(&contexts);
     opal_aead_live_remove(&context->live);
     for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
         /* After libcrypto's end its contexts can be neither freed nor used. */
@@ -172,7 +172,7 @@ void opal_aead_openssl_context_free(opal_aead_context_t *context)
             table_free(context->tables[c]);
         }
     }
-    opal_aead_live_unlock(&lives);
+    opal_aead_live_unlock(&contexts);
     free(context);
 }
 
@@ -190,9 +190,9 @@ EVP_CIPHER_CTX *opal_aead_openssl_context_for(opal_aead_context_t *context,
     table = context->tables[key->cipher];
     if (NULL == table) {
         table = OPAL_AEAD_OPENSSL_NOT_GUARDED == opal_aead_openssl_guard() ? NULL : table_new(cipher);
-        opal_aead_live_lock(&lives);
+        opal_aead_live_lock(&contexts);
         context->tables[key->cipher] = table;
-        opal_aead_live_unlock(&lives);
+        opal_aead_live_unlock(&contexts);
         if (NULL == table) {
             return NULL;
         }

@@ -61,7 +61,7 @@ enum { OPAL_CRYPTPROC_NSPACE_BYTES = 256 };
 
 /* May MPI be initialized again, after its end, in one process? */
 #if OPAL_MAJOR_VERSION >= 5
-#    define OPAL_CRYPTPROC_LIVES 1
+#    define OPAL_CRYPTPROC_INSTANCES 1
 
 static inline void opal_cryptproc_nspace(opal_jobid_t jobid, char text[OPAL_CRYPTPROC_NSPACE_BYTES])
 {
@@ -73,7 +73,7 @@ static inline void opal_cryptproc_nspace(opal_jobid_t jobid, char text[OPAL_CRYP
     }
 }
 #else
-#    define OPAL_CRYPTPROC_LIVES 0
+#    define OPAL_CRYPTPROC_INSTANCES 0
 
 static inline void opal_cryptproc_nspace(opal_jobid_t jobid, char text[OPAL_CRYPTPROC_NSPACE_BYTES])
 {

@@ -12,9 +12,9 @@
 const opal_aead_module_t *opal_cryptproc_plaintext(void);
 
 /* The modex keys of a process: for the number of its MPI session, for a session's record, for its renewals. */
-void opal_cryptproc_key_of_life(mca_base_component_t *key);
-void opal_cryptproc_key_of_record(uint32_t of_life, mca_base_component_t *key);
-void opal_cryptproc_key_of_renewal(uint32_t of_life, uint32_t number, mca_base_component_t *key);
+void opal_cryptproc_key_of_instance(mca_base_component_t *key);
+void opal_cryptproc_key_of_record(uint32_t instance, mca_base_component_t *key);
+void opal_cryptproc_key_of_renewal(uint32_t instance, uint32_t number, mca_base_component_t *key);
 
 /* A query: make, ask, forget, which accepts NULL and unanswered queries.  It owns the key, which is on the heap. */
 opal_cryptproc_question_t *opal_cryptproc_question_make(char *key);

@@ -4,7 +4,7 @@
  * The record of a peer: fetched through Open MPI's modex, checked, and made into the secrets of the pair.
  *
  *     of our job       record ------------------> check
- *     of another job   life --> record ---------> check --> if it is too old: renewal 0, 1, ... --> check
+ *     of another job   instance --> record -----> check --> if it is too old: renewal 0, 1, ... --> check
  *
  * A search handles one answer after another and waits for none, so a false claim of a name cannot stall the process
  * that checks it.  opal_cryptproc_schedule waits for each answer: this process needs that peer.
@@ -20,7 +20,7 @@
 
 #define CORE_HELP "help-opal-common-crypt.txt"
 
-typedef enum { LIFE, RECORD, RENEWAL } step_t;
+typedef enum { INSTANCE, RECORD, RENEWAL } step_t;
 
 struct opal_cryptproc_search {
     opal_process_name_t name;
@@ -30,8 +30,8 @@ struct opal_cryptproc_search {
 
     step_t step;                            /* what the pending query is for */
     opal_cryptproc_question_t *question;    /* NULL: none could be sent */
-    bool second_life;                       /* the record of our own session was missing: is there another session? */
-    uint32_t life, renewal;
+    bool second_instance;                   /* the record of our own session was missing: is there another session? */
+    uint32_t instance, renewal;
     uint8_t *record;
     size_t record_bytes;
     int64_t begin;                          /* of waiting for renewals */
@@ -40,7 +40,7 @@ struct opal_cryptproc_search {
 };
 
 static const char *const awaited[] = {
-    [LIFE] = "the number of its lives of MPI",
+    [INSTANCE] = "the number of its lives of MPI",
     [RECORD] = "its record of keys",
     [RENEWAL] = "its credential, made anew",
 };
@@ -53,12 +53,12 @@ static void ask(opal_cryptproc_search_t *search, step_t step)
                                    : search->waits ? OPAL_CRYPTPROC_CACHED : OPAL_CRYPTPROC_LIMITED;
     mca_base_component_t key;
 
-    if (LIFE == step) {
-        opal_cryptproc_key_of_life(&key);
+    if (INSTANCE == step) {
+        opal_cryptproc_key_of_instance(&key);
     } else if (RECORD == step) {
-        opal_cryptproc_key_of_record(search->life, &key);
+        opal_cryptproc_key_of_record(search->instance, &key);
     } else {
-        opal_cryptproc_key_of_renewal(search->life, search->renewal, &key);
+        opal_cryptproc_key_of_renewal(search->instance, search->renewal, &key);
     }
     opal_cryptproc_question_forget(search->question);
     search->step = step;
@@ -95,15 +95,15 @@ static uint8_t *take_answer(opal_cryptproc_search_t *search, size_t *bytes)
 
 /* ---- steps: return false if another query was sent, else *rc is the result ---- */
 
-static bool with_life(opal_cryptproc_search_t *search)
+static bool with_instance(opal_cryptproc_search_t *search)
 {
     size_t bytes;
     uint8_t *number = take_answer(search, &bytes);
 
-    search->life = NULL != number && sizeof(search->life) == bytes ? opal_crypt_get32(number) : 0;
+    search->instance = NULL != number && sizeof(search->instance) == bytes ? opal_crypt_get32(number) : 0;
     free(number);
-    if (!search->second_life) {             /* in our job it must be of our session: the core says what differs */
-        search->expect.instance = search->life;
+    if (!search->second_instance) {         /* in our job it must be of our session: the core says what differs */
+        search->expect.instance = search->instance;
     }
     ask(search, RECORD);
     return false;
@@ -121,9 +121,9 @@ static bool with_record(opal_cryptproc_search_t *search, opal_crypt_schedule_t *
 
     free(search->record);
     search->record = take_answer(search, &search->record_bytes);
-    if (0 == search->record_bytes && ours && search->life > 0 && !search->second_life) {
-        search->second_life = true;
-        ask(search, LIFE);
+    if (0 == search->record_bytes && ours && search->instance > 0 && !search->second_instance) {
+        search->second_instance = true;
+        ask(search, INSTANCE);
         return false;
     }
     *rc = check(search, schedule);          /* an empty record is refused, like a missing one */
@@ -219,7 +219,7 @@ static void begin(opal_cryptproc_search_t *search, const opal_process_name_t *na
     opal_crypt_identity_t own;
 
     opal_cryptproc_own(&own);
-    *search = (opal_cryptproc_search_t) {.name = *name, .waits = waits, .life = ours ? own.instance : 0,
+    *search = (opal_cryptproc_search_t) {.name = *name, .waits = waits, .instance = ours ? own.instance : 0,
                                          .expect = {.rank = name->vpid, .needed = met, .instance = ours ? own.instance : 0,
                                                     .host = host_of, .whom = &search->name}};
     /* While MPI ends, 5.0 forgets the names of jobs before the last messages have arrived. */
@@ -229,7 +229,7 @@ static void begin(opal_cryptproc_search_t *search, const opal_process_name_t *na
         opal_cryptproc_job_name(name, search->nspace);
         search->expect.nspace = search->nspace;
     }
-    ask(search, ours || !OPAL_CRYPTPROC_LIVES ? RECORD : LIFE);
+    ask(search, ours || !OPAL_CRYPTPROC_INSTANCES ? RECORD : INSTANCE);
 }
 
 static void end(opal_cryptproc_search_t *search)
@@ -243,7 +243,7 @@ bool opal_cryptproc_search_go(opal_cryptproc_search_t *search, opal_crypt_schedu
     bool over = false;
 
     while (!over && answered(search)) {
-        over = LIFE == search->step ? with_life(search)
+        over = INSTANCE == search->step ? with_instance(search)
              : RECORD == search->step ? with_record(search, schedule, rc) : with_renewal(search, schedule, rc);
     }
     if (over && OPAL_CRYPT_OK == *rc) {

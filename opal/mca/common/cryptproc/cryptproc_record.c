@@ -34,14 +34,14 @@ static mca_base_component_t renewal_key = {
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
-static mca_base_component_t life_key = {
+static mca_base_component_t instance_key = {
     OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
     .mca_component_name = "life",
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
 static opal_crypt_local_t *self;
-static uint32_t life;                   /* the number of our MPI session, from 0 */
+static uint32_t own_instance;           /* the number of our MPI session, from 0 */
 static uint32_t renewals;               /* published in this session */
 static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of our job */
 static unsigned users;                  /* starts without a stop yet */
@@ -62,28 +62,28 @@ void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRY
     }
 }
 
-static void key_of_life(const mca_base_component_t *of, uint32_t of_life, mca_base_component_t *key)
+static void key_of(const mca_base_component_t *of, uint32_t instance, mca_base_component_t *key)
 {
     *key = *of;
-    if (of_life > 0) {
-        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%.16s%" PRIu32, of->mca_component_name, of_life);
+    if (instance > 0) {
+        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%.16s%" PRIu32, of->mca_component_name, instance);
     }
 }
 
-void opal_cryptproc_key_of_record(uint32_t of_life, mca_base_component_t *key)
+void opal_cryptproc_key_of_record(uint32_t instance, mca_base_component_t *key)
 {
-    key_of_life(&modex_key, of_life, key);
+    key_of(&modex_key, instance, key);
 }
 
-void opal_cryptproc_key_of_life(mca_base_component_t *key)
+void opal_cryptproc_key_of_instance(mca_base_component_t *key)
 {
-    *key = life_key;
+    *key = instance_key;
 }
 
 /* Each renewal has its own key too: "renewal", then "renewal-1", "renewal-2". */
-void opal_cryptproc_key_of_renewal(uint32_t of_life, uint32_t number, mca_base_component_t *key)
+void opal_cryptproc_key_of_renewal(uint32_t instance, uint32_t number, mca_base_component_t *key)
 {
-    key_of_life(&renewal_key, of_life, key);
+    key_of(&renewal_key, instance, key);
     if (number > 0) {
         size_t length = strlen(key->mca_component_name);
 
@@ -119,11 +119,11 @@ static int publish(void)
     uint8_t number[4];
     int rc;
 
-    opal_cryptproc_key_of_record(life, &key);
+    opal_cryptproc_key_of_record(own_instance, &key);
     OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) record, bytes);
-    if (OPAL_SUCCESS == rc && OPAL_CRYPTPROC_LIVES) {
-        opal_crypt_put32(number, life);
-        OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &life_key, number, sizeof(number));
+    if (OPAL_SUCCESS == rc && OPAL_CRYPTPROC_INSTANCES) {
+        opal_crypt_put32(number, own_instance);
+        OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &instance_key, number, sizeof(number));
     }
     return rc;
 }
@@ -179,7 +179,7 @@ static int make(const char *agreed)
     p->options.report = opal_cryptproc_report_wanted();
     opal_cryptproc_job_name(&OPAL_PROC_MY_NAME, job);
     identity.nspace = job;
-    identity.instance = life = opal_crypt_instance();
+    identity.instance = own_instance = opal_crypt_instance();
     renewals = 0;
     rc = identify_node(&identity, &why);
     if (OPAL_CRYPT_OK == rc) {
@@ -252,7 +252,7 @@ bool opal_cryptproc_has_transport(void)
 
 void opal_cryptproc_own(opal_crypt_identity_t *identity)
 {
-    *identity = (opal_crypt_identity_t) {.nspace = job, .rank = OPAL_PROC_MY_NAME.vpid, .instance = life};
+    *identity = (opal_crypt_identity_t) {.nspace = job, .rank = OPAL_PROC_MY_NAME.vpid, .instance = own_instance};
 }
 
 void opal_cryptproc_stop(void)
@@ -283,7 +283,7 @@ static int renew(int64_t now)
     if (0 == bytes) {
         return OPAL_SUCCESS;
     }
-    opal_cryptproc_key_of_renewal(life, renewals, &key);
+    opal_cryptproc_key_of_renewal(own_instance, renewals, &key);
     OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) fresh, bytes);
     rc = OPAL_SUCCESS == rc ? opal_cryptproc_commit() : rc;
     if (OPAL_SUCCESS == rc) {
