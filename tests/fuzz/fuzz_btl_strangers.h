@@ -76,7 +76,7 @@ static void crowd_closing(opal_btl_crypt_link_t *link)
 }
 
 /* What the component does with a stranger to which something has happened. */
-static void settle_stranger(stranger_t *who)
+static void end_stranger(stranger_t *who)
 {
     opal_btl_crypt_link_t *link = who->link;
 
@@ -129,7 +129,7 @@ static void say(stranger_t *who, const uint8_t *bytes, size_t count)
         (void) send(who->fd, bytes, count, MSG_NOSIGNAL);
         if (NULL != who->link) {
             advance(who->link);
-            settle_stranger(who);
+            end_stranger(who);
         }
     }
 }
@@ -214,7 +214,7 @@ static void leave_crowd(stranger_t *who)
         who->fd = -1;
         if (NULL != who->link) {
             advance(who->link);
-            settle_stranger(who);
+            end_stranger(who);
         }
     }
 }

@@ -156,7 +156,7 @@ static bool says_hello(uint32_t rank, uint32_t attempt)
 }
 
 /* A connection that it has begun gets as far as that. */
-static void settles(uint32_t rank, uint32_t attempt, opal_btl_crypt_state_t state)
+static void handles(uint32_t rank, uint32_t attempt, opal_btl_crypt_state_t state)
 {
     static opal_btl_crypt_link_t link;
 
@@ -164,7 +164,7 @@ static void settles(uint32_t rank, uint32_t attempt, opal_btl_crypt_state_t stat
     link.fd = -1;
     link.identity = identity_of(rank, attempt);
     link.state = state;
-    opal_btl_crypt_settle(&link);
+    opal_btl_crypt_handle_state(&link);
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, &link);
 }
 
@@ -223,7 +223,7 @@ static void others_stay(opal_proc_t *proc)
 {
     begin_anew();
     CHECK(says_hello(1, 1) && says_hello(2, 1) && says_hello(3, 1));
-    settles(1, 1, OPAL_BTL_CRYPT_SHAKING);      /* its hello was right */
+    handles(1, 1, OPAL_BTL_CRYPT_SHAKING);      /* its hello was right */
     CHECK(opal_btl_crypt_endpoint_ask(known(2)));
     known(3)->proc = proc;
     CHECK(1 == opal_btl_crypt.claimed_count);
@@ -281,14 +281,14 @@ static void stays_dead(opal_proc_t *proc)
     opal_cryptproc_has_failed = is_dead;
     CHECK(says_hello(5, 1));
     known(5)->proc = proc;
-    settles(5, 1, OPAL_BTL_CRYPT_SHAKING);
+    handles(5, 1, OPAL_BTL_CRYPT_SHAKING);
     dead = true;
-    settles(5, 1, OPAL_BTL_CRYPT_AUTHENTICATED);
+    handles(5, 1, OPAL_BTL_CRYPT_AUTHENTICATED);
     CHECK(1 == declined && 0 == greeted && NULL == known(5)->link);
     CHECK(!says_hello(5, 2));
     dead = false;
     CHECK(says_hello(5, 2));
-    settles(5, 2, OPAL_BTL_CRYPT_AUTHENTICATED);
+    handles(5, 2, OPAL_BTL_CRYPT_AUTHENTICATED);
     CHECK(1 == declined && 1 == greeted && NULL != known(5)->link);
     known(5)->link = NULL;
     known(5)->proc = NULL;

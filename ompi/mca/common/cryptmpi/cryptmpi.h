@@ -59,7 +59,7 @@ OMPI_DECLSPEC bool ompi_common_cryptmpi_fabric(void);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_choose(void);
 /* pml/crypt, before it loads the named host, and once one was selected.  False after a message, too. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_begin(const char *host);
-OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_settle(const char *host);
+OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_confirm(const char *host);
 /* What was decided, and why; neither is true until the host has been selected. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_btl(void);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_pml(void);

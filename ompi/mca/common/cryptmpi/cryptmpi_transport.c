@@ -199,7 +199,7 @@ bool ompi_common_cryptmpi_transport_begin(const char *host)
     return accepted();
 }
 
-bool ompi_common_cryptmpi_transport_settle(const char *host)
+bool ompi_common_cryptmpi_transport_confirm(const char *host)
 {
     decide(host_of(host));
     return accepted();

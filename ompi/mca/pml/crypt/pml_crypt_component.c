@@ -214,7 +214,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     if (ompi_common_cryptmpi_transport_begin(ompi_pml_crypt.params.host)) {
         host = load_host(progress_threads, mpi_threads);
     }
-    if (NULL != host && ompi_common_cryptmpi_transport_settle(ompi_pml_crypt.host_name)) {
+    if (NULL != host && ompi_common_cryptmpi_transport_confirm(ompi_pml_crypt.host_name)) {
         module = ompi_common_cryptmpi_transport_is_btl() ? ompi_pml_crypt_transport_start(host) : start(host, mpi_threads);
     }
     if (NULL == module) {

@@ -42,9 +42,9 @@ struct opal_aead_context {
 static opal_aead_gone_t gone = OPAL_AEAD_GONE_INIT;
 static opal_aead_live_list_t contexts = OPAL_AEAD_LIVE_LIST_INIT;
 
-static pthread_once_t settle_once = PTHREAD_ONCE_INIT;
+static pthread_once_t protect_once = PTHREAD_ONCE_INIT;
 static bool no_core_files, watched;
-static atomic_bool settled;
+static atomic_bool prepared;
 
 /* ---- start and end ---- */
 
@@ -71,11 +71,11 @@ static void in_child(void)
     opal_aead_live_unlock(&contexts);
 }
 
-static void settle(void)
+static void protect(void)
 {
     no_core_files = opal_aead_no_core_files();
     watched = 0 == pthread_atfork(before_fork, in_parent, in_child);
-    atomic_store(&settled, true);
+    atomic_store(&prepared, true);
 }
 
 int opal_aead_cryptopp_init(void)
@@ -108,7 +108,7 @@ static const char *version(void)
 
 static const char *note(void)
 {
-    return atomic_load(&settled)
+    return atomic_load(&prepared)
          ? "core files are off: Crypto++'s memory cannot be kept out of them" : NULL;
 }
 
@@ -163,7 +163,7 @@ static void clear_key(opal_aead_context_t *context, uint64_t id)
 static int context_new(opal_aead_context_t **context)
 {
     *context = NULL;
-    pthread_once(&settle_once, settle);
+    pthread_once(&protect_once, protect);
     if (!no_core_files || !watched) {
         return OPAL_AEAD_ERROR;
     }

@@ -34,7 +34,7 @@ typedef struct block {
     struct block *next;                 /* while free */
 } block_t;
 
-static pthread_once_t take_over_once = PTHREAD_ONCE_INIT, settle_once = PTHREAD_ONCE_INIT;
+static pthread_once_t take_over_once = PTHREAD_ONCE_INIT, guard_once = PTHREAD_ONCE_INIT;
 static opal_aead_openssl_guard_t guard = OPAL_AEAD_OPENSSL_NOT_GUARDED;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -231,7 +231,7 @@ static void take_over(void)
     munmap(reserved, RESERVED);
 }
 
-static void settle(void)
+static void choose_guard(void)
 {
     opal_aead_openssl_take_over();
     if (OPAL_AEAD_OPENSSL_NOT_GUARDED == guard && opal_aead_no_core_files()) {
@@ -246,7 +246,7 @@ void opal_aead_openssl_take_over(void)
 
 opal_aead_openssl_guard_t opal_aead_openssl_guard(void)
 {
-    pthread_once(&settle_once, settle);
+    pthread_once(&guard_once, choose_guard);
     if (OPAL_AEAD_OPENSSL_OWN_PAGES == guard && !has_ours()) {
         guard = opal_aead_no_core_files() ? OPAL_AEAD_OPENSSL_NO_CORE_FILES : OPAL_AEAD_OPENSSL_NOT_GUARDED;
     }

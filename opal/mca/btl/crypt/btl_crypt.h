@@ -191,7 +191,7 @@ bool opal_btl_crypt_claim(opal_btl_crypt_endpoint_t *endpoint);
 /* Can one more claim be taken? */
 bool opal_btl_crypt_claim_room(void);
 /* Take over the result of a record lookup. */
-bool opal_btl_crypt_claim_settle(opal_btl_crypt_endpoint_t *endpoint, int rc, opal_crypt_why_t *why);
+bool opal_btl_crypt_claim_finish(opal_btl_crypt_endpoint_t *endpoint, int rc, opal_crypt_why_t *why);
 /* The peer has authenticated, or we need it, or it leaves: it is no longer a mere claim. */
 void opal_btl_crypt_claim_over(opal_btl_crypt_endpoint_t *endpoint);
 
@@ -250,7 +250,7 @@ int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, op
                         opal_crypt_tls_psk_t *psk);
 
 /* The state of a connection may have changed: act on it. */
-void opal_btl_crypt_settle(opal_btl_crypt_link_t *link);
+void opal_btl_crypt_handle_state(opal_btl_crypt_link_t *link);
 
 /* Stop watching the connection and destroy it. */
 void opal_btl_crypt_drop(opal_btl_crypt_link_t *link);

@@ -8,7 +8,7 @@
  *     memory    at most 64 peers that were only claimed; the oldest is evicted, but not within its first second, so
  *               there are at most 64 lookups a second
  *
- * Peers that have authenticated, or that we need ourselves, do not count.  A claim settles nothing for good: a refused
+ * Peers that have authenticated, or that we need ourselves, do not count.  A claim decides nothing for good: a refused
  * record is checked again later.
  *
  * Progress thread only.
@@ -40,7 +40,7 @@ static bool group_found(opal_btl_crypt_endpoint_t *endpoint, opal_crypt_tls_grou
     return true;
 }
 
-bool opal_btl_crypt_claim_settle(opal_btl_crypt_endpoint_t *endpoint, int rc, opal_crypt_why_t *why)
+bool opal_btl_crypt_claim_finish(opal_btl_crypt_endpoint_t *endpoint, int rc, opal_crypt_why_t *why)
 {
     opal_btl_crypt_addresses_t addresses;
     const opal_crypt_peer_info_t *peer;
@@ -134,7 +134,7 @@ static bool goes_on(opal_btl_crypt_endpoint_t *endpoint)
     }
     opal_cryptproc_search_end(endpoint->search);
     endpoint->search = NULL;
-    return opal_btl_crypt_claim_settle(endpoint, rc, &why);
+    return opal_btl_crypt_claim_finish(endpoint, rc, &why);
 }
 
 bool opal_btl_crypt_claim(opal_btl_crypt_endpoint_t *endpoint)

@@ -95,7 +95,7 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
 
     opal_btl_crypt_claim_over(endpoint);
     return NULL != endpoint->schedule
-           || opal_btl_crypt_claim_settle(endpoint, opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why),
+           || opal_btl_crypt_claim_finish(endpoint, opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why),
                                           &why);
 }
 
@@ -168,7 +168,7 @@ static int progress_endpoint(opal_btl_crypt_endpoint_t *endpoint)
 
     if (NULL != link && (OPAL_BTL_CRYPT_FAILED == link->state || OPAL_BTL_CRYPT_ENDED == link->state)) {
         pthread_mutex_unlock(&opal_btl_crypt.lock);
-        opal_btl_crypt_settle(link);
+        opal_btl_crypt_handle_state(link);
         pthread_mutex_lock(&opal_btl_crypt.lock);
     } else if (NULL != link) {
         done = opal_btl_crypt_endpoint_reap(endpoint, link);

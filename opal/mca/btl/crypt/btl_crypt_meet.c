@@ -150,7 +150,7 @@ static void attempt(opal_btl_crypt_endpoint_t *endpoint)
     endpoint->deadline = opal_btl_crypt.listener.polled + endpoint->patience;
     endpoint->connecting->owner = endpoint;
     hello_at_once(endpoint->connecting);
-    opal_btl_crypt_settle(endpoint->connecting);
+    opal_btl_crypt_handle_state(endpoint->connecting);
 }
 
 /* No answer, or not in time. */
@@ -201,7 +201,7 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
             attempt(endpoint);
         }
     } else if (OPAL_BTL_CRYPT_FAILED == endpoint->connecting->state) {
-        opal_btl_crypt_settle(endpoint->connecting);
+        opal_btl_crypt_handle_state(endpoint->connecting);
     } else if (OPAL_BTL_CRYPT_HELLO_SENT != endpoint->connecting->state && now > endpoint->deadline) {
         no_answer(endpoint);
     }
@@ -303,7 +303,7 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
     /* Has the peer left the current one, unnoticed by us? */
     if (NULL != endpoint && NULL != endpoint->link) {
         opal_btl_crypt_take_in(endpoint->link);
-        opal_btl_crypt_settle(endpoint->link);
+        opal_btl_crypt_handle_state(endpoint->link);
     }
     if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || NULL != endpoint->link || ours_is_kept(endpoint)) {
         opal_btl_crypt_link_decline(link);
@@ -391,7 +391,7 @@ static void kept_and_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_li
     }
 }
 
-void opal_btl_crypt_settle(opal_btl_crypt_link_t *link)
+void opal_btl_crypt_handle_state(opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_endpoint_t *endpoint = link->owner;
     const bool over = OPAL_BTL_CRYPT_FAILED == link->state || OPAL_BTL_CRYPT_ENDED == link->state;

@@ -85,7 +85,7 @@ static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
             opal_btl_crypt_take_in(link);
         }
     }
-    opal_btl_crypt_settle(link);
+    opal_btl_crypt_handle_state(link);
 }
 
 /* The listening socket is watched with a null pointer. */

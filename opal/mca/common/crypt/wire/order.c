@@ -171,8 +171,8 @@ static entry_t *entry_find(const order_t *order, const opal_crypt_envelope_t *en
     return 0 == at ? NULL : &order->entries[at - 1];
 }
 
-bool opal_crypt_span_settled(const span_t *last, const opal_crypt_replay_t *replay,
-                             const opal_crypt_serials_t *serials)
+bool opal_crypt_span_final(const span_t *last, const opal_crypt_replay_t *replay,
+                           const opal_crypt_serials_t *serials)
 {
     return (last->counter_high < replay->mark && last->serial_high < __atomic_load_n(&serials->oldest, __ATOMIC_RELAXED))
            || __atomic_load_n(&serials->dead, __ATOMIC_ACQUIRE);
@@ -199,7 +199,7 @@ static void order_sweep(order_t *order, const opal_crypt_replay_t *replay)
 
     for (uint32_t i = 0; i < order->count; ++i) {
         entry_t *entry = &order->entries[i];
-        if (opal_crypt_span_settled(&spans_of(entry)[entry->count - 1], replay, entry->serials)) {
+        if (opal_crypt_span_final(&spans_of(entry)[entry->count - 1], replay, entry->serials)) {
             entry_clear(order, entry);
         } else {
             order->entries[kept++] = *entry;
@@ -411,7 +411,7 @@ static inline int remember(order_t *order, const opal_crypt_replay_t *replay,
     entry_t *entry = 0 == order->count ? NULL : entry_find(order, envelope);
 
     return NULL != entry ? spans_add(order, entry, &span)
-         : opal_crypt_span_settled(&span, replay, serials) ? OPAL_CRYPT_OK
+         : opal_crypt_span_final(&span, replay, serials) ? OPAL_CRYPT_OK
                                                            : remember_entry(order, replay, serials, envelope, &span);
 }
 

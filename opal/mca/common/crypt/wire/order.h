@@ -105,8 +105,8 @@ int opal_crypt_order_add(opal_crypt_order_t *order,
                          const opal_crypt_envelope_t *envelope, uint64_t counter);
 
 /* Can no message arrive any more that this span, the last of its envelope, would have to refuse? */
-bool opal_crypt_span_settled(const opal_crypt_span_t *last, const opal_crypt_replay_t *replay,
-                             const opal_crypt_serials_t *serials);
+bool opal_crypt_span_final(const opal_crypt_span_t *last, const opal_crypt_replay_t *replay,
+                           const opal_crypt_serials_t *serials);
 
 /* The range with this envelope, or NULL. */
 const opal_crypt_order_range_t *opal_crypt_ranges_find(const opal_crypt_order_t *order,

@@ -103,7 +103,7 @@ static void append(result_t *result, const range_t *range)
 {
     range_t *before = 0 == result->count ? NULL : &result->ranges[result->count - 1];
 
-    if (opal_crypt_span_settled(&range->span, result->replay, range->serials)) {
+    if (opal_crypt_span_final(&range->span, result->replay, range->serials)) {
         opal_crypt_serials_unref(range->serials);
     } else if (NULL != before && range->serials == result->serials && before->serials == range->serials
                && same_communicator(before, range) && before->last == range->first.tag - 1
