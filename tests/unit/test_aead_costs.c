@@ -167,7 +167,7 @@ static void test_counters(void)
 
     UNIT_GROUP("the counters count");
     allocations = locks = fetches = 0;
-    opal_aead_scratch_room(&scratch, 1000);
+    opal_aead_scratch_reserve(&scratch, 1000);
     opal_aead_scratch_free(&scratch);
     UNIT_CHECK(1 == allocations);
     pthread_mutex_lock(&mutex);

@@ -63,7 +63,7 @@ static void headers(void)
 static void ring(void)
 {
     uint8_t bytes[1000], out = 0, in = 0;
-    opal_btl_crypt_ring_t ring = {.bytes = bytes, .room = sizeof(bytes)};
+    opal_btl_crypt_ring_t ring = {.bytes = bytes, .capacity = sizeof(bytes)};
     unsigned long added = 0, taken = 0;
     unsigned seed = 1;
 

@@ -69,7 +69,7 @@ static void crowd(void)
         done += opal_btl_crypt_link_post(ends.a, &items[i]);
     }
     UNIT_CHECK(done < MANY && ends.a->wants_write && NULL != ends.a->queue.first);
-    UNIT_CHECK(btl_engine.ring_bytes == ends.a->ring.room);
+    UNIT_CHECK(btl_engine.ring_bytes == ends.a->ring.capacity);
     for (unsigned i = 0; i < 10000 && ends.in_b.count < MANY; i++) {
         opal_btl_crypt_link_read(ends.b);
         UNIT_CHECK(0 == ends.in_b.count || 20000 + ends.in_b.count - 1 == ends.in_b.bytes);
@@ -91,7 +91,7 @@ static void rings(void)
     ends_open(&ends);
     btl_engine.ring_bytes = OPAL_BTL_CRYPT_RINGS_MAX - 1;
     fragment_make(&item, 1, 0, 1 << 20);
-    UNIT_CHECK(!opal_btl_crypt_link_post(ends.a, &item) && OPAL_BTL_CRYPT_RING_SMALL == ends.a->ring.room);
+    UNIT_CHECK(!opal_btl_crypt_link_post(ends.a, &item) && OPAL_BTL_CRYPT_RING_SMALL == ends.a->ring.capacity);
     for (int i = 0; i < 10000 && 0 == ends.in_b.count; i++) {
         opal_btl_crypt_link_read(ends.b);
         opal_btl_crypt_link_pump(ends.a);

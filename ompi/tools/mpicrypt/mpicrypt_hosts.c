@@ -16,7 +16,7 @@ enum { HOSTS_MAX = 65536, NAME_MAX_BYTES = 255, DIGITS_MAX = 9 };
 /* What is being expanded, and where the texts of errors go. */
 typedef struct {
     mpicrypt_names_t *list;
-    int room;
+    int capacity;
     char *error;
     size_t error_bytes;
 } hosts_t;
@@ -50,14 +50,14 @@ static int add(hosts_t *h, const char *name)
         snprintf(h->error, h->error_bytes, "these are more than %d hosts", HOSTS_MAX);
         return -1;
     }
-    if (h->list->count == h->room) {
-        int room = 0 == h->room ? 64 : 2 * h->room;
-        char **more = realloc(h->list->value, (size_t) room * sizeof(*more));
+    if (h->list->count == h->capacity) {
+        int capacity = 0 == h->capacity ? 64 : 2 * h->capacity;
+        char **more = realloc(h->list->value, (size_t) capacity * sizeof(*more));
         if (NULL == more) {
             return refuse(h, "%.*s", "out of memory", NAME_MAX_BYTES);
         }
         h->list->value = more;
-        h->room = room;
+        h->capacity = capacity;
     }
     h->list->value[h->list->count] = strdup(name);
     if (NULL == h->list->value[h->list->count]) {

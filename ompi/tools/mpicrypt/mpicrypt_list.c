@@ -58,19 +58,19 @@ const char *mpicrypt_size_text(size_t bytes, char *text)
 
 int mpicrypt_names_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes)
 {
-    int room = 1;
+    int capacity = 1;
     const char *start = text;
 
     for (const char *p = text; '\0' != *p; ++p) {
-        room += ',' == *p;
+        capacity += ',' == *p;
     }
     list->count = 0;
-    list->value = calloc((size_t) room, sizeof(*list->value));
+    list->value = calloc((size_t) capacity, sizeof(*list->value));
     if (NULL == list->value) {
         snprintf(error, error_bytes, "out of memory");
         return -1;
     }
-    for (int i = 0; i < room; ++i) {
+    for (int i = 0; i < capacity; ++i) {
         size_t bytes = strcspn(start, ",");
         if (0 == bytes) {
             snprintf(error, error_bytes, "'%s' has an empty entry", text);

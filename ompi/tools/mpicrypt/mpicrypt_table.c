@@ -24,7 +24,7 @@ struct mpicrypt_table {
     const mpicrypt_column_t *columns;
     int column_count;
     cell_t *cells;
-    size_t cell_count, cell_room;
+    size_t cell_count, cell_capacity;
 };
 
 /* The tool holds a few thousand cells at most; without memory for them it can
@@ -59,9 +59,9 @@ void mpicrypt_table_free(mpicrypt_table_t *table)
 
 static void add(mpicrypt_table_t *table, cell_t cell)
 {
-    if (table->cell_count == table->cell_room) {
-        table->cell_room = 0 == table->cell_room ? 256 : 2 * table->cell_room;
-        table->cells = checked(realloc(table->cells, table->cell_room * sizeof(cell_t)));
+    if (table->cell_count == table->cell_capacity) {
+        table->cell_capacity = 0 == table->cell_capacity ? 256 : 2 * table->cell_capacity;
+        table->cells = checked(realloc(table->cells, table->cell_capacity * sizeof(cell_t)));
     }
     table->cells[table->cell_count++] = cell;
 }
@@ -98,33 +98,33 @@ static const cell_t *at(const mpicrypt_table_t *table, size_t row, int column)
 
 /* ---- text ---- */
 
-static const char *printed(const cell_t *cell, int decimals, char *room, size_t bytes)
+static const char *printed(const cell_t *cell, int decimals, char *buffer, size_t bytes)
 {
     switch (cell->kind) {
     case TEXT:
         return cell->text;
     case COUNT:
-        snprintf(room, bytes, "%zu", cell->count);
-        return room;
+        snprintf(buffer, bytes, "%zu", cell->count);
+        return buffer;
     case BYTES:
-        return mpicrypt_size_text(cell->count, room);
+        return mpicrypt_size_text(cell->count, buffer);
     default:
         if (!isfinite(cell->number)) {
             return "-";
         }
-        snprintf(room, bytes, "%.*f", decimals, cell->number);
-        return room;
+        snprintf(buffer, bytes, "%.*f", decimals, cell->number);
+        return buffer;
     }
 }
 
 static int width_of(const mpicrypt_table_t *table, int column)
 {
-    char room[64];
+    char buffer[64];
     size_t width = strlen(table->columns[column].heading);
 
     for (size_t row = 0; row < row_count(table); ++row) {
         size_t bytes = strlen(printed(at(table, row, column), table->columns[column].decimals,
-                                      room, sizeof(room)));
+                                      buffer, sizeof(buffer)));
         width = bytes > width ? bytes : width;
     }
     return (int) width;
@@ -133,7 +133,7 @@ static int width_of(const mpicrypt_table_t *table, int column)
 /* Row -1 is the heading.  Text is aligned left, numbers right. */
 static void print_row(const mpicrypt_table_t *table, FILE *out, long row, const int *width)
 {
-    char room[64];
+    char buffer[64];
     const char *gap = "";
 
     for (int column = 0; column < table->column_count; ++column) {
@@ -143,7 +143,7 @@ static void print_row(const mpicrypt_table_t *table, FILE *out, long row, const 
         bool left = 0 < row_count(table) && TEXT == at(table, 0, column)->kind;
         const char *text = row < 0 ? table->columns[column].heading
                          : printed(at(table, (size_t) row, column),
-                                   table->columns[column].decimals, room, sizeof(room));
+                                   table->columns[column].decimals, buffer, sizeof(buffer));
         fprintf(out, "%s%*s", gap, left ? -width[column] : width[column], text);
         gap = "  ";
     }

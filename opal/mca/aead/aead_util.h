@@ -115,7 +115,7 @@ static inline void opal_aead_scratch_free(opal_aead_scratch_t *scratch)
     scratch->large_bytes = 0;
 }
 
-static inline uint8_t *opal_aead_scratch_room(opal_aead_scratch_t *scratch, size_t bytes)
+static inline uint8_t *opal_aead_scratch_reserve(opal_aead_scratch_t *scratch, size_t bytes)
 {
     if (bytes <= sizeof(scratch->small)) {
         return scratch->small;
@@ -147,7 +147,7 @@ static inline const uint8_t *opal_aead_aad_join(opal_aead_scratch_t *scratch, co
             return NULL;
         }
     }
-    joined = opal_aead_scratch_room(scratch, total);
+    joined = opal_aead_scratch_reserve(scratch, total);
     if (NULL == joined) {
         return NULL;
     }

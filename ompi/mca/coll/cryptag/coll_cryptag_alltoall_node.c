@@ -123,9 +123,9 @@ static size_t said(const uint32_t *length, const node_run_t *run)
 static size_t said_packed(const node_run_t *run, int local, int node)
 {
     const uint64_t bytes = __atomic_load_n(packed_of(run, local, node), __ATOMIC_RELAXED);
-    const size_t room = (size_t) ompi_coll_cryptag_node_size(run->topo, node) * run->alltoall->slot;
+    const size_t capacity = (size_t) ompi_coll_cryptag_node_size(run->topo, node) * run->alltoall->slot;
 
-    return bytes < room ? (size_t) bytes : room;
+    return bytes < capacity ? (size_t) bytes : capacity;
 }
 
 static uint8_t *incoming_of(const node_run_t *run, int node)

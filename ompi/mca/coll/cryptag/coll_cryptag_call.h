@@ -178,7 +178,7 @@ typedef struct ompi_coll_cryptag_arrival ompi_coll_cryptag_arrival_t;
 typedef struct ompi_coll_cryptag_step {
     ompi_request_t **requests;
     ompi_coll_cryptag_arrival_t *arrivals;
-    int count, room;
+    int count, capacity;
 } ompi_coll_cryptag_step_t;
 
 /* Post; do not touch the parts, nor their array, until the wait.  Both sides pass

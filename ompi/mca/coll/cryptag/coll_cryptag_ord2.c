@@ -60,8 +60,8 @@ void ompi_coll_cryptag_o_rd2(ompi_coll_cryptag_call_t *call)
 {
     const ompi_coll_cryptag_topo_t *topo = call->topo;
     const int p = topo->ranks, rounds = ompi_coll_cryptag_rounds(OMPI_COLL_CRYPTAG_DOUBLING, p);
-    const size_t room = ompi_coll_cryptag_sealed_bytes(call, call->offset[p]);
-    uint8_t *out = ompi_coll_cryptag_scratch(call, room), *in = ompi_coll_cryptag_scratch(call, room);
+    const size_t capacity = ompi_coll_cryptag_sealed_bytes(call, call->offset[p]);
+    uint8_t *out = ompi_coll_cryptag_scratch(call, capacity), *in = ompi_coll_cryptag_scratch(call, capacity);
 
     for (int i = 0; i < rounds; i++) {
         ompi_coll_cryptag_round_t round;

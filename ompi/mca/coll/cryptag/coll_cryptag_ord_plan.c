@@ -16,13 +16,13 @@
 
 typedef struct {
     int *list;
-    int count, room;
+    int count, capacity;
 } ids_t;
 
 typedef struct {
     const ompi_coll_cryptag_topo_t *topo;
     ompi_coll_cryptag_ord_piece_t *pieces;  /* of all simulated ranks */
-    int count, room;
+    int count, capacity;
     ids_t *held;                /* [ranks] pieces each has, in the order it got them */
     ids_t *sent;                /* [ranks] pieces in its message of this round */
     int *made;                  /* [ranks] pieces it has sealed */
@@ -34,15 +34,15 @@ typedef struct {
 
 static void ids_add(play_t *play, ids_t *ids, int id)
 {
-    if (ids->count == ids->room) {
-        int room = 0 == ids->room ? 8 : 2 * ids->room;
-        int *list = realloc(ids->list, (size_t) room * sizeof(*list));
+    if (ids->count == ids->capacity) {
+        int capacity = 0 == ids->capacity ? 8 : 2 * ids->capacity;
+        int *list = realloc(ids->list, (size_t) capacity * sizeof(*list));
         if (NULL == list) {
             play->failed = true;
             return;
         }
         ids->list = list;
-        ids->room = room;
+        ids->capacity = capacity;
     }
     ids->list[ids->count++] = id;
 }
@@ -70,15 +70,15 @@ static int seal_rest(play_t *play, int rank, const ompi_coll_cryptag_run_t *run)
     ompi_coll_cryptag_ord_piece_t piece = { .origin = rank, .item = play->made[rank] };
 
     piece.blocks = malloc((size_t) run->count * sizeof(int));
-    if (NULL != piece.blocks && play->count == play->room) {
-        int room = 0 == play->room ? 64 : 2 * play->room;
-        void *pieces = realloc(play->pieces, (size_t) room * sizeof(*play->pieces));
+    if (NULL != piece.blocks && play->count == play->capacity) {
+        int capacity = 0 == play->capacity ? 64 : 2 * play->capacity;
+        void *pieces = realloc(play->pieces, (size_t) capacity * sizeof(*play->pieces));
         if (NULL != pieces) {
             play->pieces = pieces;
-            play->room = room;
+            play->capacity = capacity;
         }
     }
-    if (NULL == piece.blocks || play->count == play->room) {
+    if (NULL == piece.blocks || play->count == play->capacity) {
         free(piece.blocks);
         play->failed = true;
         return -1;

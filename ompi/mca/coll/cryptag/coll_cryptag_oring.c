@@ -57,11 +57,11 @@ void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call)
                                                                           : OMPI_COLL_CRYPTAG_SEALED,
         form_out = ompi_coll_cryptag_same_node(topo, topo->rank, next) ? OMPI_COLL_CRYPTAG_PLAIN
                                                                        : OMPI_COLL_CRYPTAG_SEALED;
-    const size_t room = ompi_coll_cryptag_sealed_bytes(call, ompi_coll_cryptag_longest_block(call));
+    const size_t capacity = ompi_coll_cryptag_sealed_bytes(call, ompi_coll_cryptag_longest_block(call));
     /* received in the last step, being received in this one, sealed by us */
-    uint8_t *came = ompi_coll_cryptag_scratch(call, room);
-    uint8_t *coming = ompi_coll_cryptag_scratch(call, room);
-    uint8_t *own = ompi_coll_cryptag_scratch(call, room);
+    uint8_t *came = ompi_coll_cryptag_scratch(call, capacity);
+    uint8_t *coming = ompi_coll_cryptag_scratch(call, capacity);
+    uint8_t *own = ompi_coll_cryptag_scratch(call, capacity);
     bool forward = false;
 
     for (int i = 0; i < p - 1; i++) {

@@ -166,14 +166,14 @@ static bool read_file(ompi_coll_cryptag_rules_t *rules, const char *file, char *
     FILE *stream = fopen(file, "re");
     const char *wrong = NULL;
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int number = 0;
 
     if (NULL == stream) {
         snprintf(why, why_bytes, "%s: %s", file, strerror(errno));
         return false;
     }
-    while (NULL == wrong && getline(&line, &room, stream) >= 0) {
+    while (NULL == wrong && getline(&line, &capacity, stream) >= 0) {
         rule_t rule;
 
         number++;

@@ -15,20 +15,20 @@
 
 struct ompi_coll_cryptag_chunk {
     ompi_coll_cryptag_chunk_t *next;
-    size_t room, used;
+    size_t capacity, used;
     uint8_t bytes[] __attribute__((aligned(ALIGN)));
 };
 
-static ompi_coll_cryptag_chunk_t *chunk_new(size_t room)
+static ompi_coll_cryptag_chunk_t *chunk_new(size_t capacity)
 {
     ompi_coll_cryptag_chunk_t *chunk = NULL;
 
-    if (room > SIZE_MAX / 2
-        || 0 != posix_memalign((void **) &chunk, ALIGN, sizeof(*chunk) + room)) {
+    if (capacity > SIZE_MAX / 2
+        || 0 != posix_memalign((void **) &chunk, ALIGN, sizeof(*chunk) + capacity)) {
         return NULL;
     }
     chunk->next = NULL;
-    chunk->room = room;
+    chunk->capacity = capacity;
     chunk->used = 0;
     return chunk;
 }
@@ -43,7 +43,7 @@ void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes)
     if (rounded < bytes) {
         ompi_coll_cryptag_no_memory(call->comm, bytes);
     }
-    if (NULL == chunk || chunk->room - chunk->used < rounded) {
+    if (NULL == chunk || chunk->capacity - chunk->used < rounded) {
         chunk = chunk_new(rounded > FIRST_CHUNK ? rounded : FIRST_CHUNK);
         if (NULL == chunk) {
             ompi_coll_cryptag_no_memory(call->comm, bytes);

@@ -104,7 +104,7 @@ static bool map_segment(ompi_coll_cryptag_shm_t *shm, int fd, size_t map_bytes)
 }
 
 /* Is there room for it, besides the process's others?  Half of /dev/shm stays free for other users. */
-static bool take_room(int fd, size_t map_bytes)
+static bool reserve_bytes(int fd, size_t map_bytes)
 {
     const size_t all = __atomic_add_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED);
     struct statvfs device;
@@ -117,7 +117,7 @@ static bool take_room(int fd, size_t map_bytes)
     return false;
 }
 
-static void give_room_back(size_t map_bytes) { __atomic_sub_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED); }
+static void return_bytes(size_t map_bytes) { __atomic_sub_fetch(&made_bytes, map_bytes, __ATOMIC_RELAXED); }
 
 /* Allocate memory now: running out of it later would be a SIGBUS.  Signals are blocked, as one would interrupt this. */
 static bool allocate(int fd, size_t map_bytes)
@@ -147,9 +147,9 @@ static bool make_segment(ompi_coll_cryptag_shm_t *shm, size_t map_bytes, char na
         name[0] = '\0';
         return false;
     }
-    made = take_room(fd, map_bytes);
+    made = reserve_bytes(fd, map_bytes);
     if (made && !(allocate(fd, map_bytes) && map_segment(shm, fd, map_bytes))) {
-        give_room_back(map_bytes);
+        return_bytes(map_bytes);
         made = false;
     }
     close(fd);
@@ -181,7 +181,7 @@ static void drop_segment(ompi_coll_cryptag_shm_t *shm)
     if (NULL != shm->map) {
         munmap(shm->map, shm->map_bytes);
         if (0 == shm->local) {                  /* we made it */
-            give_room_back(shm->map_bytes);
+            return_bytes(shm->map_bytes);
         }
         shm->map = NULL;
         shm->data_bytes = 0;

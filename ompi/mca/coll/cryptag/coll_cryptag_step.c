@@ -26,26 +26,26 @@ struct ompi_coll_cryptag_arrival {
     int count;
 };
 
-static void make_room(ompi_coll_cryptag_call_t *call)
+static void grow_step(ompi_coll_cryptag_call_t *call)
 {
     ompi_coll_cryptag_step_t *step = &call->module->step;
-    int room = 0 == step->room ? 64 : 2 * step->room;
+    int capacity = 0 == step->capacity ? 64 : 2 * step->capacity;
     void *requests, *arrivals;
 
-    if (step->count < step->room) {
+    if (step->count < step->capacity) {
         return;
     }
-    requests = realloc(step->requests, (size_t) room * sizeof(*step->requests));
+    requests = realloc(step->requests, (size_t) capacity * sizeof(*step->requests));
     if (NULL == requests) {
-        ompi_coll_cryptag_no_memory(call->comm, (size_t) room * sizeof(*step->requests));
+        ompi_coll_cryptag_no_memory(call->comm, (size_t) capacity * sizeof(*step->requests));
     }
     step->requests = requests;
-    arrivals = realloc(step->arrivals, (size_t) room * sizeof(*step->arrivals));
+    arrivals = realloc(step->arrivals, (size_t) capacity * sizeof(*step->arrivals));
     if (NULL == arrivals) {
-        ompi_coll_cryptag_no_memory(call->comm, (size_t) room * sizeof(*step->arrivals));
+        ompi_coll_cryptag_no_memory(call->comm, (size_t) capacity * sizeof(*step->arrivals));
     }
     step->arrivals = arrivals;
-    step->room = room;
+    step->capacity = capacity;
 }
 
 static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_cryptag_form_t form,
@@ -54,7 +54,7 @@ static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
     ompi_coll_cryptag_step_t *step = &call->module->step;
     int rc;
 
-    make_room(call);
+    grow_step(call);
     rc = ompi_coll_cryptag_carrier(call, form)->pml_isend(base, count, dtype, peer, call->tag, mode, call->comm,
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
@@ -71,7 +71,7 @@ static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
     ompi_coll_cryptag_step_t *step = &call->module->step;
     int rc;
 
-    make_room(call);
+    grow_step(call);
     rc = ompi_coll_cryptag_carrier(call, form)->pml_irecv(base, count, dtype, peer, call->tag, call->comm,
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {

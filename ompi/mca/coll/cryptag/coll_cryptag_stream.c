@@ -62,7 +62,7 @@ static int node_of_round(const stream_t *stream, int round, bool received)
     return (stream->node - round - (received ? 1 : 0) + stream->nodes) % stream->nodes;
 }
 
-static uint8_t *room_of(const stream_t *stream, long step, int round)
+static uint8_t *slot_of(const stream_t *stream, long step, int round)
 {
     return stream->came[step & 1] + (size_t) round * (stream->most + stream->overhead);
 }
@@ -87,7 +87,7 @@ static void post_received(stream_t *stream, long step)
         if (piece_at(stream, node_of_round(stream, round, true), step - round, &piece)) {
             ompi_coll_cryptag_part_t *part = &stream->parts[2 * round];
 
-            *part = part_of(stream, &piece, room_of(stream, step, round));
+            *part = part_of(stream, &piece, slot_of(stream, step, round));
             ompi_coll_cryptag_recv(stream->call, from, OMPI_COLL_CRYPTAG_SEALED, part, 1);
         }
     }
@@ -104,7 +104,7 @@ static void post_sent(stream_t *stream, long step)
         if (!piece_at(stream, node_of_round(stream, round, false), step - round, &piece)) {
             continue;
         }
-        *part = part_of(stream, &piece, round > 0 ? room_of(stream, step - 1, round - 1) : stream->own[step & 1]);
+        *part = part_of(stream, &piece, round > 0 ? slot_of(stream, step - 1, round - 1) : stream->own[step & 1]);
         if (0 == round) {
             const ompi_coll_cryptag_name_t name = { piece.owner, OPAL_CRYPT_TO_ALL, 0 };
             ompi_coll_cryptag_seal_piece(stream->call, &name, piece.index, piece.count, plain_of(stream, &piece),
@@ -121,7 +121,7 @@ static void open_received(stream_t *stream, long step)
     for (int round = 0; round < stream->nodes - 1; round++) {
         if (piece_at(stream, node_of_round(stream, round, true), step - round, &piece)) {
             const ompi_coll_cryptag_name_t name = { piece.owner, OPAL_CRYPT_TO_ALL, 0 };
-            const ompi_coll_cryptag_part_t part = part_of(stream, &piece, room_of(stream, step, round));
+            const ompi_coll_cryptag_part_t part = part_of(stream, &piece, slot_of(stream, step, round));
             ompi_coll_cryptag_open_piece(stream->call, &name, piece.index, piece.count, part.base,
                                          plain_of(stream, &piece), piece.bytes);
         }
@@ -130,18 +130,18 @@ static void open_received(stream_t *stream, long step)
 
 void ompi_coll_cryptag_stream(ompi_coll_cryptag_call_t *call, const int *members, const int *owners)
 {
-    const size_t room = mca_coll_cryptag_component.fragment, overhead = ompi_coll_cryptag_overhead(call);
+    const size_t capacity = mca_coll_cryptag_component.fragment, overhead = ompi_coll_cryptag_overhead(call);
     const int nodes = call->topo->nodes;
     const size_t rounds = (size_t) nodes - 1;
     stream_t stream = {
         .call = call, .members = members, .owners = owners, .nodes = nodes, .node = call->topo->node,
-        .most = room - overhead, .overhead = overhead,
+        .most = capacity - overhead, .overhead = overhead,
     };
     long steps = 0;
 
     for (int i = 0; i < 2; i++) {
-        stream.own[i] = ompi_coll_cryptag_scratch(call, room);
-        stream.came[i] = ompi_coll_cryptag_scratch(call, rounds * room);
+        stream.own[i] = ompi_coll_cryptag_scratch(call, capacity);
+        stream.came[i] = ompi_coll_cryptag_scratch(call, rounds * capacity);
     }
     stream.parts = ompi_coll_cryptag_scratch(call, 2 * rounds * sizeof(*stream.parts));
     for (int node = 0; node < nodes; node++) {

@@ -84,11 +84,11 @@ static size_t position(opal_convertor_t *convertor, size_t offset)
 }
 
 /* Pack as many whole elements as fit; returns their bytes. */
-static size_t pack_some(opal_convertor_t *convertor, void *to, size_t room)
+static size_t pack_some(opal_convertor_t *convertor, void *to, size_t capacity)
 {
-    struct iovec iov = {.iov_base = to, .iov_len = room};
+    struct iovec iov = {.iov_base = to, .iov_len = capacity};
     uint32_t iovs = 1;
-    size_t done = room;
+    size_t done = capacity;
 
     return opal_convertor_pack(convertor, &iov, &iovs, &done) < 0 ? 0 : done;
 }
@@ -106,8 +106,8 @@ static size_t unpack_some(opal_convertor_t *convertor, const void *from, size_t 
 static bool pack_one(ompi_common_cryptmpi_stream_t *s)
 {
     s->whole = 0;
-    for (size_t room = 1; room <= LARGEST && 0 == s->whole; room++) {
-        s->whole = pack_some(&s->convertor, s->element, room);
+    for (size_t capacity = 1; capacity <= LARGEST && 0 == s->whole; capacity++) {
+        s->whole = pack_some(&s->convertor, s->element, capacity);
     }
     s->left = s->whole;
     return 0 != s->whole;

@@ -57,7 +57,7 @@ typedef struct ompi_pml_crypt_state {
     const char *host_name;          /* from pml_crypt_host, or chosen by auto */
     mca_pml_base_module_t host;     /* a copy: its functions are called directly */
     size_t stage_bytes;             /* the largest first part */
-    size_t room_least;              /* smallest buffer for a receive at the host (mtl.c) */
+    size_t capacity_least;          /* smallest buffer for a receive at the host (mtl.c) */
     size_t local_inline;            /* a longer message within this node is sent as it is, after its frame */
     unsigned tag_bits;              /* that the host compares in a tag */
     opal_crypt_tags_t tags;
@@ -102,9 +102,9 @@ static inline void ompi_pml_crypt_host_unlock(ompi_common_cryptmpi_lock_t *lock,
 }
 
 /* The size of the buffer that the host gets to receive up to this many bytes. */
-static inline size_t ompi_pml_crypt_room_of(size_t wire_bytes)
+static inline size_t ompi_pml_crypt_capacity_of(size_t wire_bytes)
 {
-    return wire_bytes < ompi_pml_crypt.room_least ? ompi_pml_crypt.room_least : wire_bytes;
+    return wire_bytes < ompi_pml_crypt.capacity_least ? ompi_pml_crypt.capacity_least : wire_bytes;
 }
 
 /* Count a message that begins or ends.  With several threads, a count may be lost. */
@@ -194,7 +194,7 @@ void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);
 
 /* How many segments may be in flight for a message sealed or opened by t threads. */
-static inline int32_t ompi_pml_crypt_room(unsigned least, unsigned threads)
+static inline int32_t ompi_pml_crypt_window(unsigned least, unsigned threads)
 {
     return (int32_t) (threads > 1 && 2 * threads > least ? 2 * threads : least);
 }

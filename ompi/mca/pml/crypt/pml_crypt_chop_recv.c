@@ -167,8 +167,8 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
     } else if (stage->plain == stage->bytes) {
         uint64_t offset = opal_crypt_segment_offset(&r->shape, stage->op.segment);
         uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, stage->op.segment);
-        size_t room = offset >= r->m.plain_bytes ? 0 : r->m.plain_bytes - offset;
-        if (!unpack(r, offset, plain_bytes < room ? plain_bytes : room, stage->bytes)) {
+        size_t capacity = offset >= r->m.plain_bytes ? 0 : r->m.plain_bytes - offset;
+        if (!unpack(r, offset, plain_bytes < capacity ? plain_bytes : capacity, stage->bytes)) {
             r->host_error = MPI_ERR_INTERN;
         }
     }
@@ -223,14 +223,14 @@ int ompi_pml_crypt_opened(void)
 
 static void post_segment(ompi_pml_crypt_request_t *r, uint32_t segment)
 {
-    const size_t room = ompi_pml_crypt_room_of(wire_bytes_of(r, segment));
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, room);
+    const size_t capacity = ompi_pml_crypt_capacity_of(wire_bytes_of(r, segment));
+    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, capacity);
     int rc;
 
     stage->op.done = segment_in;
     stage->op.request = r;
     stage->op.segment = segment;
-    rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, room, &ompi_mpi_byte.dt, r->m.in.source,
+    rc = ompi_pml_crypt_op_recv(&stage->op, stage->bytes, capacity, &ompi_mpi_byte.dt, r->m.in.source,
                                 r->chop_tag, r->m.c->comm);
     if (OMPI_SUCCESS != rc) {
         ompi_status_public_t failed = {.MPI_SOURCE = r->m.in.source, .MPI_ERROR = ompi_errcode_get_mpi_code(rc)};
@@ -247,7 +247,7 @@ static void post_more(ompi_pml_crypt_request_t *r)
     }
     do {
         seen = __atomic_load_n((const volatile int32_t *) &r->work, __ATOMIC_ACQUIRE);         /* before the window */
-        while (r->window < ompi_pml_crypt_room(WINDOW, r->threads) && r->next_segment <= r->shape.count) {
+        while (r->window < ompi_pml_crypt_window(WINDOW, r->threads) && r->next_segment <= r->shape.count) {
             ompi_common_cryptmpi_add(&r->window, 1);
             post_segment(r, r->next_segment++);
         }
@@ -261,12 +261,12 @@ int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const
 {
     const size_t wire_bytes = m->in.wire_bytes, first_bytes = wire_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
     const opal_crypt_envelope_t envelope = ompi_common_cryptmpi_envelope(m->c, m->in.source, m->in.tag);
-    size_t room;
-    uint8_t *plain = ompi_pml_crypt_place(m, first_bytes, frame, OPAL_CRYPT_FIRST_HEADER, &room, packed);
+    size_t capacity;
+    uint8_t *plain = ompi_pml_crypt_place(m, first_bytes, frame, OPAL_CRYPT_FIRST_HEADER, &capacity, packed);
     int rc;
 
     *counter = 0;
-    rc = opal_crypt_first_open(m->peer->session, &envelope, frame, wire_bytes, plain, room, shape, counter, chop);
+    rc = opal_crypt_first_open(m->peer->session, &envelope, frame, wire_bytes, plain, capacity, shape, counter, chop);
     rc = ompi_pml_crypt_accept(m, &envelope, rc, *counter);
     if (OPAL_CRYPT_OK != rc) {
         opal_crypt_wipe(plain, first_bytes);

@@ -73,14 +73,14 @@ static inline bool needs_credit(const ompi_pml_crypt_request_t *r)
     return r->next_segment > r->run_ahead && !r->has_credit;
 }
 
-static inline bool is_room(unsigned threads)
+static inline bool window_open(unsigned threads)
 {
-    return in_flight - stalled < ompi_pml_crypt_room(IN_FLIGHT, threads);
+    return in_flight - stalled < ompi_pml_crypt_window(IN_FLIGHT, threads);
 }
 
 static inline bool may_send(const ompi_pml_crypt_request_t *r)
 {
-    return !r->stalled && is_room(r->threads);
+    return !r->stalled && window_open(r->threads);
 }
 
 /* Under the lock, like all access to the queue. */
@@ -104,7 +104,7 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_epoc
     opal_list_item_t *item;
 
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    if (!is_room(NULL == ompi_pml_crypt.team ? 1 : ompi_pml_crypt_cut_threads())) {
+    if (!window_open(NULL == ompi_pml_crypt.team ? 1 : ompi_pml_crypt_cut_threads())) {
         ompi_common_cryptmpi_lock_release(&queue_lock);
         return NULL;            /* no room for any: do not search, there may be thousands */
     }
@@ -373,7 +373,7 @@ static ompi_pml_crypt_stage_t *plan(ompi_pml_crypt_request_t *r)
         if (OPAL_CRYPT_OK != cut(r, false)) {
             goto no_cut;
         }
-        r->run_ahead = (uint32_t) ompi_pml_crypt_room(RUN_AHEAD, r->threads);
+        r->run_ahead = (uint32_t) ompi_pml_crypt_window(RUN_AHEAD, r->threads);
         ahead = ompi_pml_crypt_ahead_take(r, NULL == stage ? OMPI_PML_CRYPT_NOTHING_AHEAD : bytes_ahead(r),
                                           MCA_PML_BASE_SEND_READY == r->mode || r->shape.count > r->run_ahead);
     }

@@ -187,7 +187,7 @@ static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_
     }
     ompi_pml_crypt.local_inline = LOCAL_INLINE < p->chop_min ? LOCAL_INLINE : p->chop_min;
     ompi_pml_crypt.stage_bytes = p->chop_min + OPAL_CRYPT_FIRST_OVERHEAD;
-    ompi_pml_crypt.room_least = ompi_pml_crypt.mtl ? OMPI_PML_CRYPT_MTL_ROOM : 0;
+    ompi_pml_crypt.capacity_least = ompi_pml_crypt.mtl ? OMPI_PML_CRYPT_MTL_CAPACITY : 0;
     ompi_pml_crypt_find_threads(mpi_threads);
     ompi_pml_crypt_limits_raise();
     ompi_pml_crypt.eager = ompi_pml_crypt_limits_eager(p->chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD);

@@ -114,11 +114,11 @@ static void fetched(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 /* Staging for the host's message, large enough that the host never truncates (recv.c).  A message
  * longer than any first part is invalid, and refused; it is still received, so that the host and its
  * sender can finish with it.  An MTL may truncate: it respects the buffer's size. */
-static ompi_pml_crypt_stage_t *room_for(const ompi_pml_crypt_held_t *held, size_t *bytes)
+static ompi_pml_crypt_stage_t *stage_for(const ompi_pml_crypt_held_t *held, size_t *bytes)
 {
     const bool fits = ompi_pml_crypt.mtl || held->claimed_bytes <= ompi_pml_crypt.stage_bytes;
 
-    *bytes = fits ? ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes) : held->claimed_bytes;
+    *bytes = fits ? ompi_pml_crypt_capacity_of(ompi_pml_crypt.stage_bytes) : held->claimed_bytes;
     return fits ? ompi_pml_crypt_stage_get()
            : *bytes <= (size_t) OPAL_CRYPT_CHUNK_MAX ? ompi_pml_crypt_stage_of(*bytes) : NULL;
 }
@@ -133,7 +133,7 @@ int ompi_pml_crypt_held_fetch(ompi_pml_crypt_held_t *held)
     if (NULL != held->stage) {
         return OMPI_SUCCESS;
     }
-    stage = room_for(held, &bytes);
+    stage = stage_for(held, &bytes);
     if (NULL == stage) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -236,7 +236,7 @@ int ompi_pml_crypt_held_recv(ompi_pml_crypt_request_t *r, ompi_pml_crypt_held_t 
         }
         return OMPI_SUCCESS;
     }
-    r->first = stage = room_for(held, &bytes);
+    r->first = stage = stage_for(held, &bytes);
     if (NULL == stage) {
         OBJ_RELEASE(held);
         return OMPI_ERR_OUT_OF_RESOURCE;

@@ -23,7 +23,7 @@ bool ompi_pml_crypt_fault_tolerant(void);   /* true: refused, with a message */
 
 /* ---- the host cm: mtl.c ---- */
 
-enum { OMPI_PML_CRYPT_MTL_ROOM = 1 << 16 };
+enum { OMPI_PML_CRYPT_MTL_CAPACITY = 1 << 16 };
 bool ompi_pml_crypt_mtl_fit(void);          /* false after a message */
 const char *ompi_pml_crypt_mtl_name(void);  /* NULL: another host */
 int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *type, int dst, int tag,

@@ -71,14 +71,14 @@ static bool set_in(const char *directory)
 {
     char path[PATH_MAX], *line = NULL;
     bool found = false;
-    size_t room = 0;
+    size_t capacity = 0;
     FILE *file;
 
     if (NULL == directory || snprintf(path, sizeof(path), "%s/ucx.conf", directory) >= (int) sizeof(path)
         || NULL == (file = fopen(path, "re"))) {
         return false;
     }
-    while (!found && getline(&line, &room, file) >= 0) {
+    while (!found && getline(&line, &capacity, file) >= 0) {
         for (int i = 0; i < NAMES; i++) {
             const char *at = strstr(line, names[i]);
             found = found || (NULL != at && NULL == memchr(line, '#', (size_t) (at - line)));

@@ -21,7 +21,7 @@ typedef struct ompi_pml_crypt_arrival {
     } state;
     int error;                          /* BROKEN: the host's error, an MPI code */
     int source, tag;                    /* WHOLE: a rank of the communicator's (remote) group */
-    size_t wire_bytes;                  /* WHOLE: at most the room; else 0 */
+    size_t wire_bytes;                  /* WHOLE: at most the capacity; else 0 */
 } ompi_pml_crypt_arrival_t;
 
 /* The tag of a message that the host found when asked for `wanted`: below 0 the host may
@@ -31,17 +31,17 @@ static inline int ompi_pml_crypt_tag_of(int wanted, const ompi_status_public_t *
     return MPI_ANY_TAG == wanted ? status->MPI_TAG : wanted;
 }
 
-/* `rank` and `tag`: what the host was asked for.  `room`: the size of the buffer that the message
+/* `rank` and `tag`: what the host was asked for.  `capacity`: the size of the buffer that the message
  * is in; SIZE_MAX for one that the host still has, for which mtl/ofi does not set _cancelled. */
 static inline ompi_pml_crypt_arrival_t ompi_pml_crypt_arrival(const ompi_common_cryptmpi_comm_t *c, int rank, int tag,
-                                                              const ompi_status_public_t *status, size_t room)
+                                                              const ompi_status_public_t *status, size_t capacity)
 {
-    const bool whole = MPI_SUCCESS == status->MPI_ERROR && status->_ucount <= room
+    const bool whole = MPI_SUCCESS == status->MPI_ERROR && status->_ucount <= capacity
                        && (unsigned) status->MPI_SOURCE < (unsigned) c->peer_count
                        && (MPI_ANY_SOURCE == rank || status->MPI_SOURCE == rank);
 
     return (ompi_pml_crypt_arrival_t){
-        .state = status->_cancelled && SIZE_MAX != room ? OMPI_PML_CRYPT_CANCELLED
+        .state = status->_cancelled && SIZE_MAX != capacity ? OMPI_PML_CRYPT_CANCELLED
                  : whole ? OMPI_PML_CRYPT_WHOLE
                  : MPI_SUCCESS == status->MPI_ERROR || MPI_ERR_TRUNCATE == status->MPI_ERROR ? OMPI_PML_CRYPT_FORGED
                                                                                              : OMPI_PML_CRYPT_BROKEN,

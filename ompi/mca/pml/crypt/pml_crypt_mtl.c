@@ -16,7 +16,7 @@
  *     takes a message by an ordinary receive, under the communicator's lock (held.c).
  *   - libfabric 1.17's tcp closes the connection when an eager message (ofi_rxm: up to 16 KiB, unless
  *     FI_OFI_RXM_BUFFER_SIZE says otherwise) is longer than its receive.  So receives have room for what an attacker may
- *     add to that, and a message that is too long is refused here (OMPI_PML_CRYPT_MTL_ROOM).
+ *     add to that, and a message that is too long is refused here (OMPI_PML_CRYPT_MTL_CAPACITY).
  *   - We cannot know how the library reaches a process, so all processes are SEALED (common/cryptmpi), and no message
  *     to the host is longer than a segment, whatever an MTL's largest message is.
  */

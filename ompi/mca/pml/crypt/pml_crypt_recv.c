@@ -85,9 +85,9 @@ int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, cons
     const size_t wire_bytes = m->in.wire_bytes, plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
     const opal_crypt_envelope_t envelope = ompi_common_cryptmpi_envelope(m->c, m->in.source, m->in.tag);
     uint64_t counter = 0;
-    size_t room;
-    uint8_t *plain = ompi_pml_crypt_place(m, plain_bytes, frame, OPAL_CRYPT_FRAME_HEADER, &room, packed);
-    int rc = opal_crypt_direct_open(m->peer->session, &envelope, frame, wire_bytes, plain, room, &counter);
+    size_t capacity;
+    uint8_t *plain = ompi_pml_crypt_place(m, plain_bytes, frame, OPAL_CRYPT_FRAME_HEADER, &capacity, packed);
+    int rc = opal_crypt_direct_open(m->peer->session, &envelope, frame, wire_bytes, plain, capacity, &counter);
 
     rc = ompi_pml_crypt_accept(m, &envelope, rc, counter);
     if (OPAL_CRYPT_OK != rc) {
@@ -158,7 +158,7 @@ static int post(ompi_pml_crypt_request_t *r)
     stage->op.done = ompi_pml_crypt_first_in;
     stage->op.request = r;
     ompi_pml_crypt_serial_take(&r->m, MPI_ANY_TAG == r->m.tag);
-    return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes),
+    return ompi_pml_crypt_op_recv(&stage->op, stage->bytes, ompi_pml_crypt_capacity_of(ompi_pml_crypt.stage_bytes),
                                   &ompi_mpi_byte.dt, r->m.rank, ompi_pml_crypt_host_tag(r->m.tag), r->m.c->comm);
 }
 
@@ -267,7 +267,7 @@ int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int s
     ompi_pml_crypt_serial_take(&m, MPI_ANY_TAG == tag);
     inside.bytes = m.plain_bytes;
     ompi_common_cryptmpi_enter(&inside);
-    brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes),
+    brought.MPI_ERROR = ompi_pml_crypt.host.pml_recv(stage->bytes, ompi_pml_crypt_capacity_of(ompi_pml_crypt.stage_bytes),
                                                      &ompi_mpi_byte.dt, src, ompi_pml_crypt_host_tag(tag), comm, &brought);
     ompi_common_cryptmpi_leave(&inside);
     ompi_pml_crypt_act();

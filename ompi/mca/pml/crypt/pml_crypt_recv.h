@@ -66,13 +66,13 @@ static inline char *ompi_pml_crypt_own_memory(const ompi_pml_crypt_message_t *m)
 /* Where plaintext of this length goes: into the buffer, if it can be opened in place and fits; else over
  * the ciphertext, behind the header. */
 static inline uint8_t *ompi_pml_crypt_place(const ompi_pml_crypt_message_t *m, size_t plain_bytes, uint8_t *frame,
-                                            size_t header, size_t *room, const uint8_t **packed)
+                                            size_t header, size_t *capacity, const uint8_t **packed)
 {
     uint8_t *place = plain_bytes > 0 && plain_bytes <= m->plain_bytes
                          ? (uint8_t *) ompi_pml_crypt_own_memory(m) : NULL;
 
     *packed = NULL != place ? NULL : frame + header;
-    *room = NULL != place ? m->plain_bytes : ompi_pml_crypt.stage_bytes - header;
+    *capacity = NULL != place ? m->plain_bytes : ompi_pml_crypt.stage_bytes - header;
     return NULL != place ? place : frame + header;
 }
 

@@ -82,7 +82,7 @@ int ompi_pml_crypt_stages_start(void)
 {
     /* All are made, even after a failure, so that stop can destroy them. */
     const int made[] = {
-        pool_start(&first, ompi_pml_crypt_room_of(ompi_pml_crypt.stage_bytes), 4 * WARM, 8),
+        pool_start(&first, ompi_pml_crypt_capacity_of(ompi_pml_crypt.stage_bytes), 4 * WARM, 8),
         pool_start(&frames, ompi_pml_crypt.stage_bytes, WARM, 8),
         pool_start(&small, SMALL, 0, 16),
         pool_start(&tiny, TINY, 0, 64),

@@ -34,12 +34,12 @@ static bool add_line(mpicrypt_report_t *report, const char *state, const char *c
                      const char *detail)
 {
     enum { LAST_LINE = 128 };
-    size_t room = report->start + MPICRYPT_REPORT_BYTES - LAST_LINE - report->used;
+    size_t capacity = report->start + MPICRYPT_REPORT_BYTES - LAST_LINE - report->used;
     char *line = report->text + report->used;
-    int bytes = snprintf(line, room, "@mpicrypt finding %s\t%s\t%s\t%s\t%s", report->host, state, check, remedy,
+    int bytes = snprintf(line, capacity, "@mpicrypt finding %s\t%s\t%s\t%s\t%s", report->host, state, check, remedy,
                          detail);
 
-    if (bytes < 0 || (size_t) bytes + 1 >= room) {
+    if (bytes < 0 || (size_t) bytes + 1 >= capacity) {
         *line = '\0';
         return false;
     }

@@ -63,14 +63,14 @@ static const char remote[] =
     "[ ! -L \"$f\" ] && [ -O \"$f\" ] && case $(stat -c %a \"$f\") in 400 | 600) exit 0 ;; esac; exit 7";
 
 /* `text`, quoted for a shell; the number of characters, or -1. */
-static int quote(const char *text, char *quoted, size_t room)
+static int quote(const char *text, char *quoted, size_t capacity)
 {
     size_t at = 0;
 
     for (quoted[at++] = '\''; 0 != *text; ++text) {
         const char *one = '\'' == *text ? "'\\''" : (char[2]) {*text, 0};
 
-        if (at + strlen(one) + 2 > room) {
+        if (at + strlen(one) + 2 > capacity) {
             return -1;
         }
         at += (size_t) sprintf(quoted + at, "%s", one);

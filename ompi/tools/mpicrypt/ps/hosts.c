@@ -55,12 +55,12 @@ static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
 static bool take_lines(FILE *from, mpicrypt_ps_list_t *list, int *nodes)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t bytes;
     int pages = 0;
     bool good = true;
 
-    while (good && (bytes = getline(&line, &room, from)) > 0) {
+    while (good && (bytes = getline(&line, &capacity, from)) > 0) {
         if ('\n' == line[bytes - 1]) {
             line[bytes - 1] = '\0';
         }
@@ -132,9 +132,9 @@ static void finish(child_t *child, mpicrypt_ps_list_t *list)
     }
 }
 
-static bool own_path(char *path, size_t room)
+static bool own_path(char *path, size_t capacity)
 {
-    const ssize_t bytes = readlink("/proc/self/exe", path, room - 1);
+    const ssize_t bytes = readlink("/proc/self/exe", path, capacity - 1);
 
     path[bytes > 0 ? bytes : 0] = '\0';
     return bytes > 0 && NULL == strchr(path, '\'');

@@ -17,15 +17,15 @@
 
 bool mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_process_t *process)
 {
-    if (list->count == list->room) {
-        const int room = 0 == list->room ? 64 : 2 * list->room;
-        void *more = realloc(list->processes, (size_t) room * sizeof(*list->processes));
+    if (list->count == list->capacity) {
+        const int capacity = 0 == list->capacity ? 64 : 2 * list->capacity;
+        void *more = realloc(list->processes, (size_t) capacity * sizeof(*list->processes));
 
         if (NULL == more) {
             return false;
         }
         list->processes = more;
-        list->room = room;
+        list->capacity = capacity;
     }
     list->processes[list->count++] = *process;
     return true;

@@ -13,7 +13,7 @@
 
 typedef struct mpicrypt_ps_list {
     opal_crypt_status_process_t *processes;
-    int count, room;
+    int count, capacity;
     int refused;                /* pages refused, with a message */
     int unreached;              /* nodes that could not be read, with a message */
 } mpicrypt_ps_list_t;

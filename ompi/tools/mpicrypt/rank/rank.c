@@ -147,15 +147,15 @@ static bool parameter_text(const char *name, char *text, int bytes)
 void mpicrypt_mpi_check(void)
 {
     /* Open MPI announces room for any text. */
-    enum { ROOM = 65536 };
+    enum { CAPACITY = 65536 };
     int provided;
-    char *text = mpicrypt_mpi_memory(ROOM);
+    char *text = mpicrypt_mpi_memory(CAPACITY);
 
     if (MPI_SUCCESS != MPI_T_init_thread(MPI_THREAD_SINGLE, &provided)) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "MPI_T_init_thread failed");
     }
     if (NULL != mpicrypt_mpi_job.pml
-        && (!parameter_text("pml", text, ROOM) || 0 != strcmp(text, mpicrypt_mpi_job.pml))) {
+        && (!parameter_text("pml", text, CAPACITY) || 0 != strcmp(text, mpicrypt_mpi_job.pml))) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "the PML should be %s, but parameter pml is '%s': is it set on the "
                            "launcher's command line?", mpicrypt_mpi_job.pml, text);
     }

@@ -122,16 +122,16 @@ void mpicrypt_times_forget(MPI_Comm comm)
 /* ---- requests to and from other nodes ---- */
 
 static MPI_Request *pending;
-static size_t pending_count, pending_room;
+static size_t pending_count, pending_capacity;
 
 void mpicrypt_times_watch(MPI_Request request, bool far)
 {
     if (!far || MPI_REQUEST_NULL == request) {
         return;
     }
-    if (pending_count == pending_room) {
-        pending_room = 0 == pending_room ? 64 : 2 * pending_room;
-        pending = need(realloc(pending, pending_room * sizeof(*pending)));
+    if (pending_count == pending_capacity) {
+        pending_capacity = 0 == pending_capacity ? 64 : 2 * pending_capacity;
+        pending = need(realloc(pending, pending_capacity * sizeof(*pending)));
     }
     pending[pending_count++] = request;
 }

@@ -134,7 +134,7 @@ int mpicrypt_speed_measure(mpicrypt_speed_plan_t *plan, const int *cpus, mpicryp
 {
     size_t done = 0, total = (size_t) plan->bits.count * (size_t) plan->threads.count * (size_t) plan->sizes.count;
     size_t max_bytes = 0;
-    char label[64], size_room[24];
+    char label[64], size_text[24];
     int rc = MPICRYPT_OK;
 
     for (int s = 0; s < plan->sizes.count; ++s) {
@@ -144,12 +144,12 @@ int mpicrypt_speed_measure(mpicrypt_speed_plan_t *plan, const int *cpus, mpicryp
         mpicrypt_speed_team_t *team = mpicrypt_speed_team_new((int) plan->threads.value[t], cpus, max_bytes);
         if (NULL == team) {
             return mpicrypt_error(MPICRYPT_FAILED, "no memory for %zu threads with messages of %s",
-                                  plan->threads.value[t], mpicrypt_size_text(max_bytes, size_room));
+                                  plan->threads.value[t], mpicrypt_size_text(max_bytes, size_text));
         }
         for (int b = 0; b < plan->bits.count && MPICRYPT_OK == rc; ++b) {
             for (int s = 0; s < plan->sizes.count && MPICRYPT_OK == rc; ++s) {
                 snprintf(label, sizeof(label), "%zu bits, %zu threads, %s", plan->bits.value[b],
-                         plan->threads.value[t], mpicrypt_size_text(plan->sizes.value[s], size_room));
+                         plan->threads.value[t], mpicrypt_size_text(plan->sizes.value[s], size_text));
                 mpicrypt_progress(label, done++, total);
                 rc = measure_group(plan, team, table, plan->bits.value[b], plan->threads.value[t], plan->sizes.value[s]);
             }

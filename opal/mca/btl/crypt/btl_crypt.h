@@ -189,7 +189,7 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint);
  * peer will retry.  May free other claimed endpoints. */
 bool opal_btl_crypt_claim(opal_btl_crypt_endpoint_t *endpoint);
 /* Can one more claim be taken? */
-bool opal_btl_crypt_claim_room(void);
+bool opal_btl_crypt_claim_allowed(void);
 /* Take over the result of a record lookup. */
 bool opal_btl_crypt_claim_finish(opal_btl_crypt_endpoint_t *endpoint, int rc, opal_crypt_why_t *why);
 /* The peer has authenticated, or we need it, or it leaves: it is no longer a mere claim. */

@@ -106,7 +106,7 @@ static void evict(void)
     }
 }
 
-bool opal_btl_crypt_claim_room(void)
+bool opal_btl_crypt_claim_allowed(void)
 {
     const opal_btl_crypt_module_t *m = &opal_btl_crypt;
 
@@ -149,7 +149,7 @@ bool opal_btl_crypt_claim(opal_btl_crypt_endpoint_t *endpoint)
         return false;
     }
     opal_btl_crypt_claim_over(endpoint);                /* it becomes the newest */
-    if (!opal_btl_crypt_claim_room()) {
+    if (!opal_btl_crypt_claim_allowed()) {
         return false;
     }
     enter(endpoint);

@@ -33,7 +33,7 @@ static bool frame_needed(opal_btl_crypt_link_t *link)
 
     if (NULL == link->frame) {
         link->frame = opal_btl_crypt_spares_take(&engine->frames, FRAME_USUAL);
-        link->frame_room = FRAME_USUAL;
+        link->frame_capacity = FRAME_USUAL;
     }
     return NULL != link->frame;
 }
@@ -43,13 +43,13 @@ static bool frame_fits(opal_btl_crypt_link_t *link)
 {
     uint8_t *larger;
 
-    if (link->frame_bytes < link->frame_room) {
+    if (link->frame_bytes < link->frame_capacity) {
         return true;
     }
     larger = realloc(link->frame, link->frame_bytes + 1);
     if (NULL != larger) {
         link->frame = larger;
-        link->frame_room = link->frame_bytes + 1;
+        link->frame_capacity = link->frame_bytes + 1;
     }
     return NULL != larger;
 }
@@ -59,7 +59,7 @@ static void frame_release(opal_btl_crypt_link_t *link)
     opal_btl_crypt_engine_t *engine = link->engine;
 
     if (NULL != link->frame && 0 == link->frame_have) {
-        if (FRAME_USUAL == link->frame_room) {
+        if (FRAME_USUAL == link->frame_capacity) {
             opal_btl_crypt_spares_give(&engine->frames, link->frame);
         } else {
             free(link->frame);
@@ -134,18 +134,18 @@ static void begin_frame(opal_btl_crypt_link_t *link)
 /* ---- records ---- */
 
 /* Where to open a record of this length, and the space there: for a put, exactly what it needs. */
-static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t record_bytes, size_t *room)
+static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t record_bytes, size_t *capacity)
 {
     const size_t plain_bytes = record_bytes - OPAL_CRYPT_TLS_RECORD_OVERHEAD;
 
     if (link->put_left > 0) {
-        *room = link->put_left < plain_bytes ? (size_t) link->put_left : plain_bytes;
+        *capacity = link->put_left < plain_bytes ? (size_t) link->put_left : plain_bytes;
         return link->put_at;
     }
     if (!frame_needed(link)) {
         return NULL;
     }
-    *room = 0 == link->frame_bytes ? OPAL_CRYPT_TLS_RECORD_PLAIN_MAX + 1 : link->frame_bytes - link->frame_have + 1;
+    *capacity = 0 == link->frame_bytes ? OPAL_CRYPT_TLS_RECORD_PLAIN_MAX + 1 : link->frame_bytes - link->frame_have + 1;
     return link->frame + link->frame_have;
 }
 
@@ -181,15 +181,15 @@ void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link)
 static void open_record(opal_btl_crypt_link_t *link, uint8_t *wire, size_t bytes)
 {
     opal_crypt_tls_record_kind_t kind;
-    size_t room, plain;
-    uint8_t *place = place_for(link, bytes, &room);
+    size_t capacity, plain;
+    uint8_t *place = place_for(link, bytes, &capacity);
     int rc;
 
     if (NULL == place) {
         opal_btl_crypt_link_fail(link, "no memory for what arrives");
         return;
     }
-    rc = opal_crypt_tls_records_open(link->records, wire, bytes, place, room, &plain, &kind);
+    rc = opal_crypt_tls_records_open(link->records, wire, bytes, place, capacity, &plain, &kind);
     if (OPAL_CRYPT_ERR_CONFIG == rc) {
         opal_btl_crypt_link_fail(link, "a frame that is shorter than its record");
     } else if (OPAL_CRYPT_OK != rc) {
@@ -323,12 +323,12 @@ void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link)
 }
 
 /* Returns how many bytes came; 0 if none are available, or the connection has failed. */
-static size_t receive(opal_btl_crypt_link_t *link, uint8_t *to, size_t room)
+static size_t receive(opal_btl_crypt_link_t *link, uint8_t *to, size_t capacity)
 {
     ssize_t came;
 
     do {
-        came = recv(link->fd, to, room, MSG_DONTWAIT);
+        came = recv(link->fd, to, capacity, MSG_DONTWAIT);
     } while (came < 0 && EINTR == errno);
     if (0 == came || (came < 0 && EAGAIN != errno && EWOULDBLOCK != errno)) {
         opal_btl_crypt_link_cut(link);

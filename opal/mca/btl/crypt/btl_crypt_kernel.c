@@ -25,7 +25,7 @@ void opal_btl_crypt_kernel_takes(opal_btl_crypt_link_t *link)
 
 /* If the socket has no room for all that a call has sealed, the kernel keeps the rest.  Once the socket is writable
  * again, the next call sends it, and a short record with it. */
-static bool has_room(const opal_btl_crypt_link_t *link)
+static bool is_writable(const opal_btl_crypt_link_t *link)
 {
     struct pollfd ready = {.fd = link->fd, .events = POLLOUT};
 
@@ -35,7 +35,7 @@ static bool has_room(const opal_btl_crypt_link_t *link)
 /* False: not sent; errno has the reason. */
 bool opal_btl_crypt_kernel_end(opal_btl_crypt_link_t *link)
 {
-    if (!has_room(link)) {
+    if (!is_writable(link)) {
         errno = EAGAIN;
         return false;
     }
@@ -59,7 +59,7 @@ static bool write_last(opal_btl_crypt_link_t *link)
     uint8_t header[OPAL_BTL_CRYPT_HEADER_MAX];
     const size_t bytes = opal_btl_crypt_frame_pack(&frame, header);
 
-    if (!has_room(link)) {
+    if (!is_writable(link)) {
         link->wants_write = true;
         return false;
     }

@@ -404,7 +404,7 @@ void opal_btl_crypt_link_destroy(opal_btl_crypt_link_t *link)
     opal_crypt_handshake_destroy(link->handshake);
     opal_crypt_tls_records_destroy(link->records);
     if (NULL != link->ring.bytes) {
-        link->engine->ring_bytes -= link->ring.room;
+        link->engine->ring_bytes -= link->ring.capacity;
         free(link->ring.bytes);
     }
     free(link->rest);

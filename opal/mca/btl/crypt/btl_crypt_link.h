@@ -130,7 +130,7 @@ struct opal_btl_crypt_link {
     uint8_t *rest;                                  /* an incomplete record */
     size_t rest_bytes;
     uint8_t *frame;                                 /* header and fragment */
-    size_t frame_room, frame_have, frame_bytes;
+    size_t frame_capacity, frame_have, frame_bytes;
     uint8_t frame_tag;
     uint8_t *put_at;
     uint64_t put_left;

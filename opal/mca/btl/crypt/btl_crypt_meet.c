@@ -212,7 +212,7 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
 int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
                         opal_crypt_tls_psk_t *psk)
 {
-    const bool make = identity->attempt > 0 && opal_btl_crypt_claim_room();
+    const bool make = identity->attempt > 0 && opal_btl_crypt_claim_allowed();
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(identity, make);
 
     (void) arg;

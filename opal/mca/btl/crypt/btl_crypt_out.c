@@ -72,21 +72,22 @@ static bool ring_needed(opal_btl_crypt_link_t *link)
     if (NULL != ring->bytes) {
         return true;
     }
-    ring->room = engine->ring_bytes + OPAL_BTL_CRYPT_RING <= OPAL_BTL_CRYPT_RINGS_MAX ? OPAL_BTL_CRYPT_RING
+    ring->capacity = engine->ring_bytes + OPAL_BTL_CRYPT_RING <= OPAL_BTL_CRYPT_RINGS_MAX ? OPAL_BTL_CRYPT_RING
                                                                                      : OPAL_BTL_CRYPT_RING_SMALL;
-    ring->bytes = OPAL_BTL_CRYPT_RING == ring->room ? opal_btl_crypt_spares_take(&engine->rings, ring->room) : malloc(ring->room);
+    ring->bytes = OPAL_BTL_CRYPT_RING == ring->capacity ? opal_btl_crypt_spares_take(&engine->rings, ring->capacity)
+                                                        : malloc(ring->capacity);
     if (NULL == ring->bytes) {
         opal_btl_crypt_link_fail(link, "no memory for what is to be sent");
         return false;
     }
-    engine->ring_bytes += ring->room;
+    engine->ring_bytes += ring->capacity;
     return true;
 }
 
 static void ring_free(opal_btl_crypt_link_t *link)
 {
-    link->engine->ring_bytes -= link->ring.room;
-    if (OPAL_BTL_CRYPT_RING == link->ring.room) {
+    link->engine->ring_bytes -= link->ring.capacity;
+    if (OPAL_BTL_CRYPT_RING == link->ring.capacity) {
         opal_btl_crypt_spares_give(&link->engine->rings, link->ring.bytes);
     } else {
         free(link->ring.bytes);
@@ -130,7 +131,7 @@ static size_t fitting(const opal_btl_crypt_link_t *link, uint64_t left, size_t m
 {
     size_t bytes = left < most ? (size_t) left : most;
 
-    while (bytes > 0 && opal_crypt_tls_records_room(link->records, bytes) > place) {
+    while (bytes > 0 && opal_crypt_tls_records_bytes(link->records, bytes) > place) {
         bytes = (bytes - 1) / OPAL_CRYPT_TLS_RECORD_PLAIN_MAX * OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
     }
     return bytes;
@@ -173,7 +174,7 @@ static size_t seal_some(opal_btl_crypt_link_t *link, size_t most)
     opal_btl_crypt_item_t *item = link->queue.first;
     const uint64_t left = next_bytes(item);
     const size_t least = left < OPAL_CRYPT_TLS_RECORD_PLAIN_MAX ? (size_t) left : OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
-    const size_t needed = opal_crypt_tls_records_room(link->records, least);
+    const size_t needed = opal_crypt_tls_records_bytes(link->records, least);
     struct iovec part[3];
     size_t place_bytes, bytes, wire_bytes;
     uint8_t *place;
@@ -221,7 +222,7 @@ static void seal_last(opal_btl_crypt_link_t *link)
     const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_LAST};
     uint8_t header[OPAL_BTL_CRYPT_HEADER_MAX];
     const struct iovec piece = {header, opal_btl_crypt_frame_pack(&frame, header)};
-    const size_t needed = opal_crypt_tls_records_room(link->records, piece.iov_len) + OPAL_CRYPT_TLS_RECORD_CLOSE;
+    const size_t needed = opal_crypt_tls_records_bytes(link->records, piece.iov_len) + OPAL_CRYPT_TLS_RECORD_CLOSE;
     size_t place_bytes, wire_bytes;
     uint8_t *place = opal_btl_crypt_ring_place(&link->ring, needed, &place_bytes);
 

@@ -17,7 +17,7 @@
 
 typedef struct opal_btl_crypt_ring {
     uint8_t *bytes;                     /* NULL: none allocated */
-    size_t room, head, tail, wrap;
+    size_t capacity, head, tail, wrap;
     bool wrapped;
 } opal_btl_crypt_ring_t;
 
@@ -29,12 +29,12 @@ static inline size_t opal_btl_crypt_ring_used(const opal_btl_crypt_ring_t *ring)
 /* A place for at least `needed` bytes, and its size; NULL: none is free. */
 static inline uint8_t *opal_btl_crypt_ring_place(opal_btl_crypt_ring_t *ring, size_t needed, size_t *free)
 {
-    if (!ring->wrapped && ring->room - ring->tail < needed && ring->head >= needed) {
+    if (!ring->wrapped && ring->capacity - ring->tail < needed && ring->head >= needed) {
         ring->wrapped = true;
         ring->wrap = ring->tail;
         ring->tail = 0;
     }
-    *free = (ring->wrapped ? ring->head : ring->room) - ring->tail;
+    *free = (ring->wrapped ? ring->head : ring->capacity) - ring->tail;
     return *free < needed ? NULL : ring->bytes + ring->tail;
 }
 

@@ -21,18 +21,18 @@ typedef struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pair_t *pairs;
-static uint64_t count, room;
+static uint64_t count, capacity;
 
 /* True if already present. */
-static bool insert_pair(pair_t *set, uint64_t set_room, pair_t pair)
+static bool insert_pair(pair_t *set, uint64_t set_capacity, pair_t pair)
 {
-    uint64_t i = pair.a & (set_room - 1);
+    uint64_t i = pair.a & (set_capacity - 1);
 
     while (0 != set[i].a || 0 != set[i].b) {
         if (set[i].a == pair.a && set[i].b == pair.b) {
             return true;
         }
-        i = (i + 1) & (set_room - 1);
+        i = (i + 1) & (set_capacity - 1);
     }
     set[i] = pair;
     return false;
@@ -40,21 +40,21 @@ static bool insert_pair(pair_t *set, uint64_t set_room, pair_t pair)
 
 static void grow(void)
 {
-    uint64_t wider = 0 == room ? 1024 : 2 * room;
+    uint64_t wider = 0 == capacity ? 1024 : 2 * capacity;
     pair_t *set = calloc(wider, sizeof(pair_t));
 
     if (NULL == set) {
         fputs("crypt: no memory for the record of nonces\n", stderr);
         abort();
     }
-    for (uint64_t i = 0; i < room; ++i) {
+    for (uint64_t i = 0; i < capacity; ++i) {
         if (0 != pairs[i].a || 0 != pairs[i].b) {
             (void) insert_pair(set, wider, pairs[i]);
         }
     }
     free(pairs);
     pairs = set;
-    room = wider;
+    capacity = wider;
 }
 
 void opal_crypt_nonce_log_key(const uint8_t *raw, size_t bytes, uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES])
@@ -79,10 +79,10 @@ void opal_crypt_nonce_log_add(const uint8_t id[OPAL_CRYPT_RECORD_ID_BYTES], cons
     memcpy(&pair, hash, sizeof(pair));
 
     pthread_mutex_lock(&lock);
-    if (2 * count >= room) {
+    if (2 * count >= capacity) {
         grow();
     }
-    if (insert_pair(pairs, room, pair)) {
+    if (insert_pair(pairs, capacity, pair)) {
         fputs("crypt: a (key, nonce) pair was about to seal twice\n", stderr);
         abort();
     }
@@ -103,7 +103,7 @@ void opal_crypt_record_forget(void)
     pthread_mutex_lock(&lock);
     free(pairs);
     pairs = NULL;
-    count = room = 0;
+    count = capacity = 0;
     pthread_mutex_unlock(&lock);
 }
 

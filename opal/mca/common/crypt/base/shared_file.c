@@ -212,13 +212,13 @@ int opal_crypt_shared_mappings(const char *list, opal_crypt_why_t *why)
 {
     FILE *file = fopen(list, "re");
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int rc = OPAL_CRYPT_OK;
 
     if (NULL == file) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, TOPIC, "%s: %s", list, strerror(errno));
     }
-    while (OPAL_CRYPT_OK == rc && getline(&line, &room, file) >= 0) {
+    while (OPAL_CRYPT_OK == rc && getline(&line, &capacity, file) >= 0) {
         rc = judge_mapping(line, why);
     }
     if (OPAL_CRYPT_OK == rc && ferror(file)) {

@@ -194,8 +194,8 @@ void opal_crypt_status_sweep(const char *directory);
  * route. */
 bool opal_crypt_status_valid(opal_crypt_status_process_t *process, char *why, size_t why_bytes);
 
-/* Copy `text` without anything that a terminal would take for a command, into `room` bytes. */
-const char *opal_crypt_status_text(const char *text, char *shown, size_t room);
+/* Copy `text` without anything that a terminal would take for a command, into `capacity` bytes. */
+const char *opal_crypt_status_text(const char *text, char *shown, size_t capacity);
 
 #pragma GCC visibility pop
 

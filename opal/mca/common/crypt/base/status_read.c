@@ -76,11 +76,11 @@ bool opal_crypt_status_valid(opal_crypt_status_process_t *process, char *why, si
     return true;
 }
 
-const char *opal_crypt_status_text(const char *text, char *shown, size_t room)
+const char *opal_crypt_status_text(const char *text, char *shown, size_t capacity)
 {
     size_t i;
 
-    for (i = 0; i + 1 < room && '\0' != text[i]; i++) {
+    for (i = 0; i + 1 < capacity && '\0' != text[i]; i++) {
         shown[i] = text[i] < ' ' || text[i] > '~' ? '?' : text[i];
     }
     shown[i] = '\0';

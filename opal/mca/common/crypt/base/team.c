@@ -175,9 +175,9 @@ unsigned opal_crypt_team_started(team_t *team)
 unsigned opal_crypt_team_processors(void)
 {
     /* A fixed set holds 1,024; the kernel refuses one that is too small. */
-    for (size_t room = 1024; room <= 1u << 20; room *= 4) {
-        cpu_set_t *set = CPU_ALLOC(room);
-        size_t bytes = CPU_ALLOC_SIZE(room);
+    for (size_t capacity = 1024; capacity <= 1u << 20; capacity *= 4) {
+        cpu_set_t *set = CPU_ALLOC(capacity);
+        size_t bytes = CPU_ALLOC_SIZE(capacity);
         int count = NULL != set && 0 == sched_getaffinity(0, bytes, set) ? CPU_COUNT_S(bytes, set) : 0;
 
         CPU_FREE(set);

@@ -42,14 +42,14 @@ typedef struct opal_crypt_auth_method {
                 opal_crypt_why_t *warning, opal_crypt_why_t *why);
     void (*close)(void *state);
 
-    /* At most `room` bytes of authenticator over body. */
+    /* At most `capacity` bytes of authenticator over body. */
     int (*sign)(void *state, const uint8_t *body, size_t body_bytes,
-                uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why);
+                uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why);
 
     /* For methods whose authenticators age, else NULL: a renewal of the whole record, from which verify takes the age
      * of a record that is too old. */
     int (*renew)(void *state, const uint8_t *record, size_t record_bytes,
-                 uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why);
+                 uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why);
 
     /* ERR_PEER with the reason in `why`; the caller adds the peer's identity.  ERR_OLD if the only reason is age: a
      * renewal, or a later one, may help. */

@@ -127,7 +127,7 @@ static void munge_close(void *state)
 }
 
 static int vouch(const munge_state_t *state, const char *title, const uint8_t *what, size_t what_bytes,
-                 uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why)
+                 uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     char *credential;
@@ -141,7 +141,7 @@ static int vouch(const munge_state_t *state, const char *title, const uint8_t *w
         return rc;
     }
     *bytes = strlen(credential);
-    if (*bytes > room) {
+    if (*bytes > capacity) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "record-too-long",
                                "munge's credential has %zu bytes", *bytes);
     } else {
@@ -152,15 +152,15 @@ static int vouch(const munge_state_t *state, const char *title, const uint8_t *w
 }
 
 static int munge_sign(void *state, const uint8_t *body, size_t body_bytes,
-                      uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why)
+                      uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why)
 {
-    return vouch(state, title_body, body, body_bytes, out, room, bytes, why);
+    return vouch(state, title_body, body, body_bytes, out, capacity, bytes, why);
 }
 
 static int munge_renew(void *state, const uint8_t *record, size_t record_bytes,
-                       uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why)
+                       uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why)
 {
-    return vouch(state, title_again, record, record_bytes, out, room, bytes, why);
+    return vouch(state, title_again, record, record_bytes, out, capacity, bytes, why);
 }
 
 /* ---- verifying ---- */

@@ -27,13 +27,13 @@ static void none_close(void *state)
 }
 
 static int none_sign(void *state, const uint8_t *body, size_t body_bytes,
-                     uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why)
+                     uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why)
 {
     (void) state;
     (void) body;
     (void) body_bytes;
     (void) out;
-    (void) room;
+    (void) capacity;
     (void) why;
     *bytes = 0;
     return OPAL_CRYPT_OK;

@@ -113,9 +113,9 @@ static int psk_mac(const psk_state_t *keys, const uint8_t *body, size_t body_byt
 }
 
 static int psk_sign(void *state, const uint8_t *body, size_t body_bytes,
-                    uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why)
+                    uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why)
 {
-    int rc = room < OPAL_CRYPT_HASH_BYTES ? OPAL_CRYPT_ERR_LIBRARY : psk_mac(state, body, body_bytes, out);
+    int rc = capacity < OPAL_CRYPT_HASH_BYTES ? OPAL_CRYPT_ERR_LIBRARY : psk_mac(state, body, body_bytes, out);
 
     *bytes = OPAL_CRYPT_HASH_BYTES;
     return OPAL_CRYPT_OK == rc ? rc : opal_crypt_refuse(why, rc, "library", "HMAC");

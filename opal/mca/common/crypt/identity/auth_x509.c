@@ -132,7 +132,7 @@ static uint8_t *signed_text(const uint8_t *body, size_t body_bytes, size_t *byte
 }
 
 /* Sign, and verify the signature with the certificate, which reveals a key that does not match. */
-static int sign_text(x509_state_t *state, const uint8_t *text, size_t text_bytes, uint8_t *out, size_t room,
+static int sign_text(x509_state_t *state, const uint8_t *text, size_t text_bytes, uint8_t *out, size_t capacity,
                      size_t *bytes, opal_crypt_why_t *why)
 {
     EVP_PKEY *public_key = X509_get0_pubkey(sk_X509_value(state->chain, 0)), *key = NULL;
@@ -162,8 +162,8 @@ static int sign_text(x509_state_t *state, const uint8_t *text, size_t text_bytes
                                                    signature, signature_bytes)) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-key-mismatch", "%s", state->key_path);
     }
-    chain_bytes = opal_crypt_chain_pack(state->chain, out, room);
-    if (0 == chain_bytes || chain_bytes + 4 + signature_bytes > room) {
+    chain_bytes = opal_crypt_chain_pack(state->chain, out, capacity);
+    if (0 == chain_bytes || chain_bytes + 4 + signature_bytes > capacity) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "record-too-long",
                                  "the certificates do not fit into a record of %d bytes",
                                  OPAL_CRYPT_RECORD_MAX);
@@ -176,7 +176,7 @@ static int sign_text(x509_state_t *state, const uint8_t *text, size_t text_bytes
 }
 
 static int x509_sign(void *state, const uint8_t *body, size_t body_bytes,
-                     uint8_t *out, size_t room, size_t *bytes, opal_crypt_why_t *why)
+                     uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why)
 {
     size_t text_bytes = 0;
     uint8_t *text = signed_text(body, body_bytes, &text_bytes);
@@ -186,7 +186,7 @@ static int x509_sign(void *state, const uint8_t *body, size_t body_bytes,
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
     }
     ERR_set_mark();
-    rc = sign_text(state, text, text_bytes, out, room, bytes, why);
+    rc = sign_text(state, text, text_bytes, out, capacity, bytes, why);
     ERR_pop_to_mark();
     free(text);
     return rc;

@@ -70,7 +70,7 @@ static int make_record(opal_crypt_local_t *local, const opal_crypt_identity_t *i
     const opal_crypt_extension_t transport = {.type = OPAL_CRYPT_EXTENSION_TRANSPORT, .bytes = options->transport,
                                               .count = options->transport_bytes};
     uint8_t extensions[2 * OPAL_CRYPT_EXTENSION_HEAD + OPAL_CRYPT_TRANSPORT_MAX];
-    size_t body_bytes, room, authenticator_bytes = 0;
+    size_t body_bytes, capacity, authenticator_bytes = 0;
     uint8_t *authenticator;
     int rc;
 
@@ -92,10 +92,10 @@ static int make_record(opal_crypt_local_t *local, const opal_crypt_identity_t *i
     if (0 == body_bytes) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "the record cannot be packed");
     }
-    room = OPAL_CRYPT_RECORD_MAX - 4 - body_bytes;
+    capacity = OPAL_CRYPT_RECORD_MAX - 4 - body_bytes;
     authenticator = local->bytes + body_bytes + 4;
     rc = local->method->sign(local->auth_state, local->bytes, body_bytes,
-                             authenticator, room, &authenticator_bytes, why);
+                             authenticator, capacity, &authenticator_bytes, why);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }

@@ -99,7 +99,7 @@ refused:
     return OPAL_CRYPT_ERR_AUTH;
 }
 
-size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, size_t room)
+size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, size_t capacity)
 {
     size_t public_bytes = opal_crypt_kex_public_bytes(record->kex);
     size_t bytes = OPAL_CRYPT_RECORD_FIXED + record->name_bytes + record->agreed_bytes + public_bytes
@@ -107,7 +107,7 @@ size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, s
     uint8_t *p = out;
 
     if (0 == record->name_bytes || record->name_bytes > OPAL_CRYPT_RECORD_NAME_MAX
-        || record->agreed_bytes > OPAL_CRYPT_RECORD_AGREED_MAX || 0 == public_bytes || bytes > room
+        || record->agreed_bytes > OPAL_CRYPT_RECORD_AGREED_MAX || 0 == public_bytes || bytes > capacity
         || (record->extensions_bytes > 0
             && !opal_crypt_extensions_good(record->extensions, record->extensions_bytes))) {
         return 0;
@@ -155,11 +155,11 @@ const char *opal_crypt_cipher_name(unsigned cipher)
     return cipher < OPAL_AEAD_CIPHERS ? names[cipher] : "unknown";
 }
 
-static int printable(char *out, size_t room, const char *in, size_t bytes)
+static int printable(char *out, size_t capacity, const char *in, size_t bytes)
 {
     size_t i;
 
-    for (i = 0; i < bytes && i + 1 < room; ++i) {
+    for (i = 0; i < bytes && i + 1 < capacity; ++i) {
         out[i] = in[i] >= ' ' && in[i] <= '~' ? in[i] : '?';
     }
     out[i] = 0;

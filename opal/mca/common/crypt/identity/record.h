@@ -84,9 +84,9 @@ bool opal_crypt_extension_next(const uint8_t *list, size_t bytes, size_t *at,
 /* Is the list valid: complete, types in ascending order, known ones of the right length? */
 bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes);
 
-/* Append one to the list of *used bytes; false if it does not fit into `room`, or its type is not above the last
+/* Append one to the list of *used bytes; false if it does not fit into `capacity`, or its type is not above the last
  * one's. */
-bool opal_crypt_extension_put(uint8_t *list, size_t room, size_t *used,
+bool opal_crypt_extension_put(uint8_t *list, size_t capacity, size_t *used,
                               const opal_crypt_extension_t *extension);
 
 /* Find the one of this type; false: there is none. */
@@ -98,8 +98,8 @@ uint16_t opal_crypt_record_unknown(const opal_crypt_record_t *record);
 /* ---- the record ---- */
 
 /* Write the body of `record` (version, pointers and lengths are read, body and authenticator are not) to `out`;
- * returns its length, or 0 if it does not fit into `room` or a field is out of bounds. */
-size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, size_t room);
+ * returns its length, or 0 if it does not fit into `capacity` or a field is out of bounds. */
+size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, size_t capacity);
 
 /* The first difference in what both sides must agree on, as text for people ("cipher: AES-128-GCM here, AES-256-GCM
  * there"); returns the help topic, or NULL if they agree.  The version of ompi-crypt is compared first. */

@@ -57,14 +57,14 @@ bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes)
     return at == bytes;
 }
 
-bool opal_crypt_extension_put(uint8_t *list, size_t room, size_t *used,
+bool opal_crypt_extension_put(uint8_t *list, size_t capacity, size_t *used,
                               const opal_crypt_extension_t *extension)
 {
     const size_t bytes = *used + OPAL_CRYPT_EXTENSION_HEAD + extension->count;
     uint8_t *p = list + *used;
 
     if (extension->type >= OPAL_CRYPT_EXTENSION_CRITICAL || extension->count > OPAL_CRYPT_RECORD_EXTENSIONS_MAX
-        || bytes > room) {
+        || bytes > capacity) {
         return false;
     }
     opal_crypt_put16(p, (uint16_t) (extension->type | (extension->critical ? OPAL_CRYPT_EXTENSION_CRITICAL : 0)));

@@ -215,11 +215,11 @@ int opal_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) *
     return OPAL_CRYPT_OK;
 }
 
-size_t opal_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t room)
+size_t opal_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t capacity)
 {
     size_t at = 1;
 
-    if (room < 1) {
+    if (capacity < 1) {
         return 0;
     }
     out[0] = (uint8_t) sk_X509_num(chain);
@@ -227,7 +227,7 @@ size_t opal_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t room)
         int bytes = i2d_X509(sk_X509_value(chain, i), NULL);
         unsigned char *p;
 
-        if (bytes <= 0 || (size_t) bytes + 4 > room - at) {
+        if (bytes <= 0 || (size_t) bytes + 4 > capacity - at) {
             return 0;
         }
         opal_crypt_put32(out + at, (uint32_t) bytes);

@@ -33,7 +33,7 @@ int opal_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) *
                           opal_crypt_why_t *warning, opal_crypt_why_t *why);
 
 /* | count 1 | length 4 | DER | ... : returns the bytes written, 0 if it does not fit. */
-size_t opal_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t room);
+size_t opal_crypt_chain_pack(STACK_OF(X509) *chain, uint8_t *out, size_t capacity);
 
 /* The reverse; *used gets the bytes taken.  NULL unless every certificate fills its length exactly. */
 STACK_OF(X509) *opal_crypt_chain_parse(const uint8_t *in, size_t bytes, size_t *used);

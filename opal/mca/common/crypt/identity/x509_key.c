@@ -88,18 +88,18 @@ static uint8_t *pem_block(const char *pem, size_t pem_bytes, const char *name, s
 
 /* ---- numbers, in the machine's byte order ---- */
 
-static OSSL_PARAM number(const char *name, const der_t *content, uint8_t *room)
+static OSSL_PARAM number(const char *name, const der_t *content, uint8_t *scratch)
 {
     size_t bytes = (size_t) (content->end - content->at);
 
     for (size_t i = 0; i < bytes; ++i) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-        room[i] = content->end[-1 - (long) i];
+        scratch[i] = content->end[-1 - (long) i];
 #else
-        room[i] = content->at[i];
+        scratch[i] = content->at[i];
 #endif
     }
-    return OSSL_PARAM_construct_BN(name, room, bytes);
+    return OSSL_PARAM_construct_BN(name, scratch, bytes);
 }
 
 static EVP_PKEY *from_parameters(const char *type, OSSL_PARAM *parameters)
@@ -119,7 +119,7 @@ static EVP_PKEY *from_parameters(const char *type, OSSL_PARAM *parameters)
 /* ---- the inner keys ---- */
 
 /* ECPrivateKey, RFC 5915.  Group and point come from the certificate. */
-static EVP_PKEY *ec_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
+static EVP_PKEY *ec_key(der_t der, EVP_PKEY *public_key, uint8_t *scratch)
 {
     OSSL_PARAM parameters[4];
     der_t body, version, scalar;
@@ -136,13 +136,13 @@ static EVP_PKEY *ec_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
     }
     parameters[0] = OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, group, 0);
     parameters[1] = OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, point, point_bytes);
-    parameters[2] = number(OSSL_PKEY_PARAM_PRIV_KEY, &scalar, room);
+    parameters[2] = number(OSSL_PKEY_PARAM_PRIV_KEY, &scalar, scratch);
     parameters[3] = OSSL_PARAM_construct_end();
     return from_parameters("EC", parameters);
 }
 
 /* RSAPrivateKey, RFC 8017 A.1.2. */
-static EVP_PKEY *rsa_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
+static EVP_PKEY *rsa_key(der_t der, EVP_PKEY *public_key, uint8_t *scratch)
 {
     static const char *const names[] = {
         OSSL_PKEY_PARAM_RSA_N, OSSL_PKEY_PARAM_RSA_E, OSSL_PKEY_PARAM_RSA_D,
@@ -159,8 +159,8 @@ static EVP_PKEY *rsa_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
         if (!expect(&body, V_ASN1_INTEGER, &content)) {
             return NULL;
         }
-        parameters[i] = number(names[i], &content, room);
-        room += content.end - content.at;
+        parameters[i] = number(names[i], &content, scratch);
+        scratch += content.end - content.at;
     }
     parameters[8] = OSSL_PARAM_construct_end();
     return from_parameters(EVP_PKEY_is_a(public_key, "RSA-PSS") ? "RSA-PSS" : "RSA", parameters);
@@ -179,7 +179,7 @@ static EVP_PKEY *ed25519_key(der_t der)
 }
 
 /* PrivateKeyInfo, RFC 5958; its algorithm must be that of the certificate. */
-static EVP_PKEY *pkcs8_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
+static EVP_PKEY *pkcs8_key(der_t der, EVP_PKEY *public_key, uint8_t *scratch)
 {
     static const uint8_t ed25519[] = {0x2b, 0x65, 0x70};
     static const uint8_t ec[] = {0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01};
@@ -196,11 +196,11 @@ static EVP_PKEY *pkcs8_key(der_t der, EVP_PKEY *public_key, uint8_t *room)
         return ed25519_key(inner);
     }
     if (content_is(&name, ec, sizeof(ec)) && EVP_PKEY_is_a(public_key, "EC")) {
-        return ec_key(inner, public_key, room);
+        return ec_key(inner, public_key, scratch);
     }
     if ((content_is(&name, rsa, sizeof(rsa)) || content_is(&name, pss, sizeof(pss)))
         && (EVP_PKEY_is_a(public_key, "RSA") || EVP_PKEY_is_a(public_key, "RSA-PSS"))) {
-        return rsa_key(inner, public_key, room);
+        return rsa_key(inner, public_key, scratch);
     }
     return NULL;
 }
@@ -209,13 +209,13 @@ int opal_crypt_private_key(const char *pem, size_t pem_bytes, EVP_PKEY *public_k
                            EVP_PKEY **key, opal_crypt_why_t *why)
 {
     static const char *const names[] = {"PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"};
-    uint8_t *der = NULL, *room = opal_crypt_secmem_alloc(pem_bytes);
+    uint8_t *der = NULL, *scratch = opal_crypt_secmem_alloc(pem_bytes);
     size_t der_bytes = 0;
     bool readable;
     int form;
 
     *key = NULL;
-    if (NULL == room) {
+    if (NULL == scratch) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "no-secret-memory", "private key %s", path);
     }
     for (form = 0; form < 3 && NULL == der; ++form) {
@@ -224,12 +224,12 @@ int opal_crypt_private_key(const char *pem, size_t pem_bytes, EVP_PKEY *public_k
     if (NULL != der) {
         der_t whole = {der, der + der_bytes};
 
-        *key = 1 == form ? pkcs8_key(whole, public_key, room)
-             : 2 == form && EVP_PKEY_is_a(public_key, "EC") ? ec_key(whole, public_key, room)
-             : 3 == form && EVP_PKEY_is_a(public_key, "RSA") ? rsa_key(whole, public_key, room) : NULL;
+        *key = 1 == form ? pkcs8_key(whole, public_key, scratch)
+             : 2 == form && EVP_PKEY_is_a(public_key, "EC") ? ec_key(whole, public_key, scratch)
+             : 3 == form && EVP_PKEY_is_a(public_key, "RSA") ? rsa_key(whole, public_key, scratch) : NULL;
     }
     readable = NULL != der;
-    opal_crypt_secmem_free(room);
+    opal_crypt_secmem_free(scratch);
     opal_crypt_secmem_free(der);
     if (NULL != *key) {
         return OPAL_CRYPT_OK;

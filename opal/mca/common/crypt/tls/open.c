@@ -59,11 +59,11 @@ int opal_crypt_tls_records_next(opal_crypt_tls_records_t *records, const uint8_t
 
 /* It has verified; `type` and `plain` are its contents.  If the caller lacks room, nothing has happened. */
 static int take_record(opal_crypt_tls_records_t *records, uint8_t type, const uint8_t *plain, size_t plain_bytes,
-                       size_t room, opal_crypt_tls_record_kind_t *kind)
+                       size_t capacity, opal_crypt_tls_record_kind_t *kind)
 {
     record_direction_t *in = &records->in;
 
-    if (RECORD_DATA == type && plain_bytes > room) {
+    if (RECORD_DATA == type && plain_bytes > capacity) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
     ++in->sequence;
@@ -87,7 +87,7 @@ static int take_record(opal_crypt_tls_records_t *records, uint8_t type, const ui
 }
 
 /* Open at `to`, which has room for the type as well. */
-static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, size_t plain_bytes, size_t room,
+static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, size_t plain_bytes, size_t capacity,
                        uint8_t *to, opal_crypt_tls_record_kind_t *kind)
 {
     record_direction_t *in = &records->in;
@@ -100,7 +100,7 @@ static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, s
     type = to[plain_bytes];
     to[plain_bytes] = 0;
     if (OPAL_CRYPT_OK == rc) {
-        rc = take_record(records, type, to, plain_bytes, room, kind);
+        rc = take_record(records, type, to, plain_bytes, capacity, kind);
         rc = OPAL_CRYPT_ERR_AUTH == rc ? opal_crypt_count_failed() : rc;
     }
     if (OPAL_CRYPT_OK != rc || OPAL_CRYPT_TLS_RECORD_DATA != *kind) {
@@ -111,7 +111,7 @@ static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, s
 
 OPAL_CRYPT_OFTEN
 int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire, size_t record_bytes, void *plain,
-                                size_t room, size_t *plain_bytes, opal_crypt_tls_record_kind_t *kind)
+                                size_t capacity, size_t *plain_bytes, opal_crypt_tls_record_kind_t *kind)
 {
     uint8_t small[SMALL + 1], *to;
     size_t said, bytes;
@@ -126,11 +126,11 @@ int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire
         return refuse_record(records);
     }
     bytes = said - OPAL_CRYPT_TLS_RECORD_OVERHEAD;
-    if (bytes > room && bytes > RECORD_KEY_UPDATE_BYTES) {
+    if (bytes > capacity && bytes > RECORD_KEY_UPDATE_BYTES) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
-    to = bytes <= SMALL ? small : bytes < room ? plain : wire + HEADER;
-    rc = open_record(records, wire, bytes, room, to, kind);
+    to = bytes <= SMALL ? small : bytes < capacity ? plain : wire + HEADER;
+    rc = open_record(records, wire, bytes, capacity, to, kind);
     if (OPAL_CRYPT_OK == rc && OPAL_CRYPT_TLS_RECORD_DATA == *kind) {
         if (to != plain) {
             memcpy(plain, to, bytes);
@@ -174,24 +174,25 @@ static void open_turn(void *argument, unsigned index)
 }
 
 /* How many complete records of the largest size begin here, up to what this direction accepts. */
-static unsigned opened_run_records(const opal_crypt_tls_records_t *records, const uint8_t *wire, size_t bytes, size_t room)
+static unsigned opened_run_records(const opal_crypt_tls_records_t *records, const uint8_t *wire, size_t bytes,
+                                   size_t capacity)
 {
     static const uint8_t largest[HEADER] = {RECORD_DATA, 3, 3, (MOST + 1 + TAG) >> 8, (MOST + 1 + TAG) & 0xff};
     const uint64_t borne = OPAL_CRYPT_TLS_RECORDS_BEAR - 1 - records->in.sequence;
     unsigned count = 0;
 
-    while (bytes >= OPAL_CRYPT_TLS_RECORD_MAX && room >= MOST && count < borne && count < OPAL_CRYPT_SHARE_TURNS_MAX
+    while (bytes >= OPAL_CRYPT_TLS_RECORD_MAX && capacity >= MOST && count < borne && count < OPAL_CRYPT_SHARE_TURNS_MAX
            && 0 == memcmp(wire, largest, HEADER)) {
         count++;
         wire += OPAL_CRYPT_TLS_RECORD_MAX;
         bytes -= OPAL_CRYPT_TLS_RECORD_MAX;
-        room -= MOST;
+        capacity -= MOST;
     }
     return count;
 }
 
-int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain, size_t room,
-                                    size_t *taken, size_t *plain_bytes)
+int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain,
+                                    size_t capacity, size_t *taken, size_t *plain_bytes)
 {
     opened_run_t run = {records, wire, plain, OPAL_CRYPT_OK};
     int rc = may_open_more(records);
@@ -201,7 +202,7 @@ int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *
     if (OPAL_CRYPT_OK != rc || NULL == records->in.share) {
         return rc;
     }
-    turns = opened_run_records(records, wire, bytes, room);
+    turns = opened_run_records(records, wire, bytes, capacity);
     if (turns < RUN_LEAST) {
         return OPAL_CRYPT_OK;
     }

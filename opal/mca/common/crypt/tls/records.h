@@ -58,14 +58,14 @@ void opal_crypt_tls_records_share(opal_crypt_tls_records_t *records, opal_crypt_
 /* ---- sealing ---- */
 
 /* The most that `plain_bytes` can become, KeyUpdates included; 0 for 0. */
-size_t opal_crypt_tls_records_room(const opal_crypt_tls_records_t *records, size_t plain_bytes);
+size_t opal_crypt_tls_records_bytes(const opal_crypt_tls_records_t *records, size_t plain_bytes);
 
 /* Seal the concatenated pieces, as records of 16 KiB and a shorter last one, into `wire`, which has the room given by
- * opal_crypt_tls_records_room, and overlaps none of them.  *wire_bytes: how much was written.  ERR_CONFIG: no room, or
+ * opal_crypt_tls_records_bytes, and overlaps none of them.  *wire_bytes: how much was written.  ERR_CONFIG: no room, or
  * nothing to seal; nothing was done.  ERR_EXHAUSTED after close.  Any other error ends the connection, and nothing is
  * to be sent. */
 int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct iovec *pieces, int count,
-                                uint8_t *wire, size_t room, size_t *wire_bytes);
+                                uint8_t *wire, size_t capacity, size_t *wire_bytes);
 
 /* The sealed close_notify: nothing can be sealed after it. */
 int opal_crypt_tls_records_close(opal_crypt_tls_records_t *records, uint8_t wire[OPAL_CRYPT_TLS_RECORD_CLOSE]);
@@ -83,19 +83,19 @@ typedef enum {
 int opal_crypt_tls_records_next(opal_crypt_tls_records_t *records, const uint8_t *wire, size_t bytes,
                                 size_t *record_bytes);
 
-/* Open one whole record: *plain_bytes go to `plain`, 0 unless it is DATA.  If `room` is larger than the plaintext, it
+/* Open one whole record: *plain_bytes go to `plain`, 0 unless it is DATA.  If `capacity` is larger than the plaintext, it
  * may be opened directly there, and plain[*plain_bytes] may become 0.  If it is exactly as large, only verified bytes
  * are written to `plain`.  `wire` is destroyed, and must not overlap `plain`.  ERR_CONFIG: no room; the record can be
  * opened again, with more.  ERR_AUTH, from then on always: it is not the next record of this connection; `plain` has
  * zeros, or is unchanged.  ERR_ORDER: close_notify has come before. */
 int opal_crypt_tls_records_open(opal_crypt_tls_records_t *records, uint8_t *wire, size_t record_bytes, void *plain,
-                                size_t room, size_t *plain_bytes, opal_crypt_tls_record_kind_t *kind);
+                                size_t capacity, size_t *plain_bytes, opal_crypt_tls_record_kind_t *kind);
 
 /* Open the 16 KiB records at `wire` with several threads, as far as they are complete and fit into `plain`.  Each is
  * written to `plain` once verified, even if another one fails.  *taken: their bytes; 0: no helpers, or too few
  * records, and nothing was done.  Errors as above. */
-int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain, size_t room,
-                                    size_t *taken, size_t *plain_bytes);
+int opal_crypt_tls_records_open_run(opal_crypt_tls_records_t *records, uint8_t *wire, size_t bytes, void *plain,
+                                    size_t capacity, size_t *taken, size_t *plain_bytes);
 
 /* Has close_notify come?  A connection that ends without it was cut. */
 bool opal_crypt_tls_records_closed(const opal_crypt_tls_records_t *records);

@@ -177,7 +177,7 @@ static int seal_run(opal_crypt_tls_records_t *records, unsigned turns, const str
 
 /* ---- many records ---- */
 
-size_t opal_crypt_tls_records_room(const opal_crypt_tls_records_t *records, size_t plain_bytes)
+size_t opal_crypt_tls_records_bytes(const opal_crypt_tls_records_t *records, size_t plain_bytes)
 {
     const size_t count = plain_bytes / MOST + (0 != plain_bytes % MOST);
     size_t more = count * OPAL_CRYPT_TLS_RECORD_OVERHEAD;
@@ -208,7 +208,7 @@ static int may_seal_more(const opal_crypt_tls_records_t *records)
 
 OPAL_CRYPT_OFTEN
 int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct iovec *pieces, int count,
-                                uint8_t *wire, size_t room, size_t *wire_bytes)
+                                uint8_t *wire, size_t capacity, size_t *wire_bytes)
 {
     const size_t all = joined(pieces, count);
     size_t left = all;
@@ -216,7 +216,7 @@ int opal_crypt_tls_records_seal(opal_crypt_tls_records_t *records, const struct 
     int rc = may_seal_more(records);
 
     *wire_bytes = 0;
-    if (OPAL_CRYPT_OK == rc && (0 == left || room < opal_crypt_tls_records_room(records, left) || SIZE_MAX == left)) {
+    if (OPAL_CRYPT_OK == rc && (0 == left || capacity < opal_crypt_tls_records_bytes(records, left) || SIZE_MAX == left)) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
     if (OPAL_CRYPT_OK != rc) {

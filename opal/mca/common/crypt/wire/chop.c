@@ -146,7 +146,7 @@ static int shape_read(const uint8_t *aad, uint32_t first_bytes, opal_crypt_shape
 int opal_crypt_first_open(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           const uint8_t *frame, size_t frame_bytes,
-                          void *plain, size_t plain_room, opal_crypt_shape_t *shape,
+                          void *plain, size_t plain_capacity, opal_crypt_shape_t *shape,
                           uint64_t *counter_out, opal_crypt_chop_t **chop_out)
 {
     opal_crypt_hold_t hold;
@@ -160,7 +160,7 @@ int opal_crypt_first_open(opal_crypt_session_t *session,
     }
     const size_t first_bytes = frame_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
     const uint64_t counter = opal_crypt_get48(frame + 2);
-    if (first_bytes > plain_room || first_bytes > OPAL_CRYPT_CHUNK_MAX
+    if (first_bytes > plain_capacity || first_bytes > OPAL_CRYPT_CHUNK_MAX
         || OPAL_CRYPT_FRAME_FIRST != opal_crypt_frame_type(frame, frame_bytes)) {
         rc = opal_crypt_count_failed();
         goto zero;
@@ -202,7 +202,7 @@ int opal_crypt_first_open(opal_crypt_session_t *session,
 end_chop:
     opal_crypt_chop_end(chop);
 zero:
-    memset(plain, 0, first_bytes < plain_room ? first_bytes : plain_room);
+    memset(plain, 0, first_bytes < plain_capacity ? first_bytes : plain_capacity);
     return rc;
 }
 

@@ -81,15 +81,15 @@ OPAL_CRYPT_OFTEN
 int opal_crypt_direct_open(opal_crypt_session_t *session,
                            const opal_crypt_envelope_t *envelope,
                            const uint8_t *frame, size_t frame_bytes,
-                           void *plain, size_t plain_room, uint64_t *counter)
+                           void *plain, size_t plain_capacity, uint64_t *counter)
 {
     if (frame_bytes < OPAL_CRYPT_DIRECT_OVERHEAD) {
         return opal_crypt_count_failed();
     }
     const size_t plain_bytes = frame_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
-    if (plain_bytes > plain_room || plain_bytes > OPAL_CRYPT_DIRECT_MAX
+    if (plain_bytes > plain_capacity || plain_bytes > OPAL_CRYPT_DIRECT_MAX
         || OPAL_CRYPT_FRAME_DIRECT != opal_crypt_frame_type(frame, frame_bytes)) {
-        memset(plain, 0, plain_bytes < plain_room ? plain_bytes : plain_room);
+        memset(plain, 0, plain_bytes < plain_capacity ? plain_bytes : plain_capacity);
         return opal_crypt_count_failed();
     }
     return open_direct(session, OPAL_CRYPT_FRAME_DIRECT, envelope, frame, plain_bytes, plain, counter);

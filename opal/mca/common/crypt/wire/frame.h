@@ -79,12 +79,12 @@ int opal_crypt_direct_seal(opal_crypt_session_t *session,
                            const opal_crypt_envelope_t *envelope,
                            const void *plain, size_t plain_bytes, uint8_t *frame);
 
-/* Verifies and writes frame_bytes - 24, at most `plain_room`, to `plain` (may be frame + 8); on any error those bytes,
+/* Verifies and writes frame_bytes - 24, at most `plain_capacity`, to `plain` (may be frame + 8); on any error those bytes,
  * as far as there is room, are zeroed.  The caller then asks for acceptance. */
 int opal_crypt_direct_open(opal_crypt_session_t *session,
                            const opal_crypt_envelope_t *envelope,
                            const uint8_t *frame, size_t frame_bytes,
-                           void *plain, size_t plain_room, uint64_t *counter);
+                           void *plain, size_t plain_capacity, uint64_t *counter);
 
 /* For what no function here can open (not a frame, longer than its buffer, not of the announced length): counts it
  * like one that does not verify; ERR_AUTH. */
@@ -142,11 +142,11 @@ int opal_crypt_first_seal(opal_crypt_session_t *session,
                           uint64_t *counter, opal_crypt_chop_t **chop);
 
 /* Verifies segment 0, THEN checks and returns the shape (first_bytes is
- * frame_bytes - 40, at most `plain_room`).  On any error plain is zeroed and *chop NULL. */
+ * frame_bytes - 40, at most `plain_capacity`).  On any error plain is zeroed and *chop NULL. */
 int opal_crypt_first_open(opal_crypt_session_t *session,
                           const opal_crypt_envelope_t *envelope,
                           const uint8_t *frame, size_t frame_bytes,
-                          void *plain, size_t plain_room, opal_crypt_shape_t *shape,
+                          void *plain, size_t plain_capacity, opal_crypt_shape_t *shape,
                           uint64_t *counter, opal_crypt_chop_t **chop);
 
 /* Segment 1..count: writes its bytes + 16 to `frame` / its bytes to `plain`.

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_FIRST 16
+#define CAPACITY_FIRST 16
 #define FOLD_FROM  256
 
 typedef opal_crypt_order_t order_t;
@@ -27,7 +27,7 @@ enum { TAG_WILD = INT32_MIN, TAG_ALL = INT32_MIN + 1 };
 
 static inline span_t *spans_of(entry_t *entry)
 {
-    return 0 == entry->room ? &entry->one : entry->more;
+    return 0 == entry->capacity ? &entry->one : entry->more;
 }
 
 static inline bool outstanding_between(const opal_crypt_serials_t *serials,
@@ -90,7 +90,7 @@ static void spans_compress(entry_t *entry)
 /* Room for one more span. */
 static int spans_reserve(order_t *order, entry_t *entry)
 {
-    uint32_t have = 0 == entry->room ? 1 : entry->room;
+    uint32_t have = 0 == entry->capacity ? 1 : entry->capacity;
 
     if (entry->count < have) {
         return OPAL_CRYPT_OK;
@@ -103,12 +103,12 @@ static int spans_reserve(order_t *order, entry_t *entry)
     if (NULL == more) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
-    if (0 == entry->room) {
+    if (0 == entry->capacity) {
         more[0] = entry->one;
     }
-    order->spans += 2 * have - entry->room;
+    order->spans += 2 * have - entry->capacity;
     entry->more = more;
-    entry->room = 2 * have;
+    entry->capacity = 2 * have;
     return OPAL_CRYPT_OK;
 }
 
@@ -164,7 +164,7 @@ static entry_t *entry_find(const order_t *order, const opal_crypt_envelope_t *en
     if (0 == order->count) {
         return NULL;
     }
-    uint32_t at = order->heads[hash_of(envelope) & (order->room - 1)];
+    uint32_t at = order->heads[hash_of(envelope) & (order->capacity - 1)];
     while (0 != at && !envelope_equal(&order->entries[at - 1].envelope, envelope)) {
         at = order->entries[at - 1].chain;
     }
@@ -180,14 +180,14 @@ bool opal_crypt_span_final(const span_t *last, const opal_crypt_replay_t *replay
 
 static void entry_clear(order_t *order, entry_t *entry)
 {
-    order->spans -= entry->room;
+    order->spans -= entry->capacity;
     free(entry->more);
     opal_crypt_serials_unref(entry->serials);
 }
 
 static void entry_link(order_t *order, uint32_t i)
 {
-    uint32_t *head = &order->heads[hash_of(&order->entries[i].envelope) & (order->room - 1)];
+    uint32_t *head = &order->heads[hash_of(&order->entries[i].envelope) & (order->capacity - 1)];
 
     order->entries[i].chain = *head;
     *head = i + 1;
@@ -235,7 +235,7 @@ static void order_fold(order_t *order, const opal_crypt_replay_t *replay,
         for (uint32_t i = 0; i < order->count; ++i) {
             entry_t *entry = &order->entries[i];
             if (becomes_range(entry, serials)) {
-                order->spans -= entry->room;
+                order->spans -= entry->capacity;
                 free(entry->more);
             } else {
                 order->entries[kept++] = *entry;
@@ -246,10 +246,10 @@ static void order_fold(order_t *order, const opal_crypt_replay_t *replay,
     free(newer);
 }
 
-static int order_resize(order_t *order, uint32_t room)
+static int order_resize(order_t *order, uint32_t capacity)
 {
-    uint32_t *heads = calloc(room, sizeof(uint32_t));
-    entry_t *entries = NULL == heads ? NULL : realloc(order->entries, room * sizeof(entry_t));
+    uint32_t *heads = calloc(capacity, sizeof(uint32_t));
+    entry_t *entries = NULL == heads ? NULL : realloc(order->entries, capacity * sizeof(entry_t));
 
     if (NULL == entries) {
         free(heads);
@@ -258,7 +258,7 @@ static int order_resize(order_t *order, uint32_t room)
     free(order->heads);
     order->heads = heads;
     order->entries = entries;
-    order->room = room;
+    order->capacity = capacity;
     return OPAL_CRYPT_OK;
 }
 
@@ -268,27 +268,27 @@ static int order_reserve(order_t *order, const opal_crypt_replay_t *replay,
 {
     int rc = OPAL_CRYPT_OK;
 
-    if (order->count < order->room) {
+    if (order->count < order->capacity) {
         return OPAL_CRYPT_OK;
     }
     order_sweep(order, replay);
-    if (order->count > order->room / 2 && order->count >= FOLD_FROM && order->count >= order->range_count / 4) {
+    if (order->count > order->capacity / 2 && order->count >= FOLD_FROM && order->count >= order->range_count / 4) {
         order_fold(order, replay, serials);
     }
-    if (0 == order->room) {
-        rc = order_resize(order, ROOM_FIRST);
-    } else if (order->count > order->room / 2) {
-        rc = order_resize(order, 2 * order->room);
-    } else if (order->room > ROOM_FIRST && order->count < order->room / 8) {
-        rc = order_resize(order, order->room / 4 < ROOM_FIRST ? ROOM_FIRST : order->room / 4);
+    if (0 == order->capacity) {
+        rc = order_resize(order, CAPACITY_FIRST);
+    } else if (order->count > order->capacity / 2) {
+        rc = order_resize(order, 2 * order->capacity);
+    } else if (order->capacity > CAPACITY_FIRST && order->count < order->capacity / 8) {
+        rc = order_resize(order, order->capacity / 4 < CAPACITY_FIRST ? CAPACITY_FIRST : order->capacity / 4);
     }
-    if (order->room > 0) {
-        memset(order->heads, 0, order->room * sizeof(uint32_t));
+    if (order->capacity > 0) {
+        memset(order->heads, 0, order->capacity * sizeof(uint32_t));
     }
     for (uint32_t i = 0; i < order->count; ++i) {
         entry_link(order, i);
     }
-    return OPAL_CRYPT_OK != rc && order->count == order->room ? rc : OPAL_CRYPT_OK;
+    return OPAL_CRYPT_OK != rc && order->count == order->capacity ? rc : OPAL_CRYPT_OK;
 }
 
 void opal_crypt_order_init(order_t *order)
@@ -434,6 +434,6 @@ int opal_crypt_order_add(order_t *order, const opal_crypt_replay_t *replay,
 
 size_t opal_crypt_order_memory(const order_t *order)
 {
-    return order->room * (sizeof(entry_t) + sizeof(uint32_t)) + order->spans * sizeof(span_t)
-           + order->range_room * sizeof(range_t);
+    return order->capacity * (sizeof(entry_t) + sizeof(uint32_t)) + order->spans * sizeof(span_t)
+           + order->range_capacity * sizeof(range_t);
 }

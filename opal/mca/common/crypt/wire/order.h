@@ -66,7 +66,7 @@ typedef struct opal_crypt_order_entry {
     opal_crypt_envelope_t envelope;
     uint32_t chain;             /* the next entry with this hash, plus one */
     opal_crypt_serials_t *serials;
-    uint32_t count, room;       /* of `more`; room 0: `one` is the only span */
+    uint32_t count, capacity;   /* of `more`; capacity 0: `one` is the only span */
     opal_crypt_span_t one;
     opal_crypt_span_t *more;
 } opal_crypt_order_entry_t;
@@ -81,11 +81,11 @@ typedef struct opal_crypt_order_range {
 
 typedef struct opal_crypt_order {
     opal_crypt_order_entry_t *entries;              /* dense */
-    uint32_t *heads;            /* hash -> entry, plus one; `room` of them */
-    uint32_t count, room;       /* room: 0 or a power of two */
-    size_t spans;               /* total room of all `more` */
+    uint32_t *heads;            /* hash -> entry, plus one; `capacity` of them */
+    uint32_t count, capacity;   /* capacity: 0 or a power of two */
+    size_t spans;               /* total capacity of all `more` */
     opal_crypt_order_range_t *ranges;   /* sorted, disjoint; an entry of the same envelope is newer */
-    uint32_t range_count, range_room;
+    uint32_t range_count, range_capacity;
 } opal_crypt_order_t;
 
 void opal_crypt_order_init(opal_crypt_order_t *order);

@@ -143,8 +143,8 @@ int opal_crypt_ranges_merge(order_t *order, const opal_crypt_replay_t *replay,
                             const opal_crypt_serials_t *serials, range_t *newer, uint32_t count)
 {
     /* each new one can split an old one */
-    const uint32_t room = order->range_count + 2 * count;
-    result_t result = {.ranges = malloc(room * sizeof(range_t)), .replay = replay, .serials = serials};
+    const uint32_t capacity = order->range_count + 2 * count;
+    result_t result = {.ranges = malloc(capacity * sizeof(range_t)), .replay = replay, .serials = serials};
     uint32_t used = 0;
 
     if (NULL == result.ranges) {
@@ -163,11 +163,11 @@ int opal_crypt_ranges_merge(order_t *order, const opal_crypt_replay_t *replay,
     free(order->ranges);
     order->ranges = result.ranges;
     order->range_count = result.count;
-    order->range_room = room;
+    order->range_capacity = capacity;
     range_t *less = realloc(result.ranges, (result.count + 1) * sizeof(range_t));
     if (NULL != less) {
         order->ranges = less;
-        order->range_room = result.count + 1;
+        order->range_capacity = result.count + 1;
     }
     return OPAL_CRYPT_OK;
 }
@@ -179,5 +179,5 @@ void opal_crypt_ranges_free(order_t *order)
     }
     free(order->ranges);
     order->ranges = NULL;
-    order->range_count = order->range_room = 0;
+    order->range_count = order->range_capacity = 0;
 }

@@ -138,14 +138,14 @@ static void page_retire(set_t *set, uint64_t *bits)
 /* Insert an empty page at index i. */
 static int page_add(set_t *set, size_t i, uint64_t page)
 {
-    if (set->count == set->room) {
-        size_t room = 0 == set->room ? 4 : 2 * set->room;
-        run_t *runs = realloc(set->runs, room * sizeof(run_t));
+    if (set->count == set->capacity) {
+        size_t capacity = 0 == set->capacity ? 4 : 2 * set->capacity;
+        run_t *runs = realloc(set->runs, capacity * sizeof(run_t));
         if (NULL == runs) {
             return OPAL_CRYPT_ERR_MEMORY;
         }
         set->runs = runs;
-        set->room = room;
+        set->capacity = capacity;
     }
     uint64_t *bits = NULL != set->spare ? set->spare : malloc(PAGE_BYTES);
     if (NULL == bits) {
@@ -235,7 +235,7 @@ inserted:
 
 size_t opal_crypt_replay_memory(const set_t *set)
 {
-    size_t bytes = set->room * sizeof(run_t) + (NULL != set->spare ? PAGE_BYTES : 0);
+    size_t bytes = set->capacity * sizeof(run_t) + (NULL != set->spare ? PAGE_BYTES : 0);
 
     for (size_t i = 0; i < set->count; ++i) {
         bytes += NULL != set->runs[i].bits ? PAGE_BYTES : 0;

@@ -33,7 +33,7 @@ typedef struct opal_crypt_replay {
     uint64_t top;               /* the highest counter in the set, plus one */
     uint64_t accepted;          /* how many are in the set */
     opal_crypt_replay_run_t *runs;      /* sorted, disjoint, no two full ones adjacent */
-    size_t count, room;
+    size_t count, capacity;
     uint64_t *spare;            /* a page kept for reuse */
 } opal_crypt_replay_t;
 
