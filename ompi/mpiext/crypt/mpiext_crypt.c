@@ -103,27 +103,27 @@ static int type_of(const opal_cryptfile_tiling_t *tiling, MPI_Datatype *type)
     for (uint32_t i = 0; i < tiling->run_count; ++i) {
         count += blocks_of(&tiling->runs[i]);
     }
-    MPI_Aint *places = calloc(count + 1, sizeof(*places));
+    MPI_Aint *displacements = calloc(count + 1, sizeof(*displacements));
     int *lengths = calloc(count + 1, sizeof(*lengths));
-    int rc = NULL == places || NULL == lengths ? MPI_ERR_NO_MEM : count > INT_MAX ? MPI_ERR_TYPE : MPI_SUCCESS;
+    int rc = NULL == displacements || NULL == lengths ? MPI_ERR_NO_MEM : count > INT_MAX ? MPI_ERR_TYPE : MPI_SUCCESS;
 
     for (uint32_t i = 0; MPI_SUCCESS == rc && i < tiling->run_count; ++i) {
         uint64_t at = tiling->runs[i].offset, left = tiling->runs[i].bytes;
         for (size_t k = blocks_of(&tiling->runs[i]); k > 0; --k) {
-            places[used] = (MPI_Aint) at;
+            displacements[used] = (MPI_Aint) at;
             lengths[used] = left < INT_MAX ? (int) left : INT_MAX;
             at += (uint64_t) lengths[used];
             left -= (uint64_t) lengths[used++];
         }
     }
     if (MPI_SUCCESS == rc) {
-        rc = MPI_Type_create_hindexed((int) count, lengths, places, MPI_BYTE, &tile);
+        rc = MPI_Type_create_hindexed((int) count, lengths, displacements, MPI_BYTE, &tile);
     }
     if (MPI_SUCCESS == rc) {
         rc = MPI_Type_create_resized(tile, 0, (MPI_Aint) tiling->extent, type);
         MPI_Type_free(&tile);
     }
-    free(places);
+    free(displacements);
     free(lengths);
     return MPI_SUCCESS == rc ? MPI_Type_commit(type) : rc;
 }

@@ -29,7 +29,7 @@
  * memory, fails then, or is left to osc/pt2pt.
  *
  * The query function is not told which component it is called for, hence one small
- * function for each place in the table.
+ * function for each slot in the table.
  *
  * The communicators that a component above the PML makes for a window are marked: long
  * puts are received in place, and a program may read there before they are verified.
@@ -44,7 +44,7 @@
 #include "ompi/mca/osc/osc.h"
 #include "ompi/win/win.h"
 
-enum { PLACES = 8 };
+enum { SLOTS = 8 };
 
 static struct {
     char name[64];
@@ -52,8 +52,8 @@ static struct {
     bool only_local;                    /* it works within a node only */
     bool by_btls;                       /* its transports are those that the locality of peers is judged by */
     ompi_osc_base_component_query_fn_t query;
-} places[PLACES];
-static int place_count = 0;
+} slots[SLOTS];
+static int slot_count = 0;
 static ompi_osc_base_component_select_fn_t select_riding;       /* of the one that sends through the PML */
 static __thread bool selecting;
 static bool sealed_component = false;   /* one that sends through the PML is there */
@@ -90,19 +90,19 @@ static bool all_known(ompi_communicator_t *comm)
     return known;
 }
 
-static bool may_answer(int place, ompi_communicator_t *comm, int flavor)
+static bool may_answer(int slot, ompi_communicator_t *comm, int flavor)
 {
     /* The memory of such a window is shared by the processes themselves. */
-    if (places[place].only_local && (1 == ompi_comm_size(comm) || MPI_WIN_FLAVOR_SHARED == flavor)) {
+    if (slots[slot].only_local && (1 == ompi_comm_size(comm) || MPI_WIN_FLAVOR_SHARED == flavor)) {
         return true;
     }
     /* Others choose transports of their own (osc/ucx: perhaps an adapter, also to oneself).
      * Without BML osc/rdma has no transports, and says so itself. */
-    if (places[place].by_btls && 1 == ompi_comm_size(comm)) {
+    if (slots[slot].by_btls && 1 == ompi_comm_size(comm)) {
         return !mca_bml_base_inited() || ompi_common_cryptmpi_btls_local(ompi_proc_local_proc);
     }
     return OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope
-           && (places[place].only_local || (places[place].by_btls && on_one_node(comm)));
+           && (slots[slot].only_local || (slots[slot].by_btls && on_one_node(comm)));
 }
 
 /* Why there is no osc/pt2pt, which alone sends through the PML. */
@@ -130,54 +130,54 @@ static bool two_share_a_node(ompi_communicator_t *comm)
 }
 
 /* Among the components that are refused for a window, one prints the reason: osc/sm only if it is the only one. */
-static bool speaks(int place)
+static bool speaks(int slot)
 {
     bool others = false;
 
-    for (int i = 0; i < place_count; i++) {
-        others |= !places[i].only_local && !places[i].rides;
+    for (int i = 0; i < slot_count; i++) {
+        others |= !slots[i].only_local && !slots[i].rides;
     }
-    return !places[place].only_local || !others;
+    return !slots[slot].only_local || !others;
 }
 
 /* crypt_scope=all over btl/crypt: data that processes of a node share is encrypted only if messages carry it. */
-static bool shares_memory(int place, ompi_communicator_t *comm, int flavor)
+static bool shares_memory(int slot, ompi_communicator_t *comm, int flavor)
 {
-    if (places[place].rides || MPI_WIN_FLAVOR_SHARED == flavor || !two_share_a_node(comm)) {
+    if (slots[slot].rides || MPI_WIN_FLAVOR_SHARED == flavor || !two_share_a_node(comm)) {
         return false;
     }
-    if (!sealed_component && speaks(place)) {
+    if (!sealed_component && speaks(slot)) {
         OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "window-scope");
     }
     return true;
 }
 
-static int ask(int place, struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit, ompi_communicator_t *comm,
+static int ask(int slot, struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit, ompi_communicator_t *comm,
                struct opal_info_t *info, int flavor)
 {
     char name[80];
 
     if (ompi_common_cryptmpi_over_btl()) {
-        return shares_memory(place, comm, flavor) ? OMPI_ERR_NOT_SUPPORTED
-                                                  : places[place].query(win, base, size, unit, comm, info, flavor);
+        return shares_memory(slot, comm, flavor) ? OMPI_ERR_NOT_SUPPORTED
+                                                  : slots[slot].query(win, base, size, unit, comm, info, flavor);
     }
-    if (places[place].rides) {
+    if (slots[slot].rides) {
         /* It would be chosen, and fail with advice that points to other components. */
         if (ompi_mpi_thread_multiple && MPI_WIN_FLAVOR_SHARED != flavor && !on_one_node(comm)) {
             OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "window-threads");
             return OMPI_ERR_NOT_SUPPORTED;
         }
         return OPAL_CRYPTPROC_ERROR != opal_cryptproc_params.on_failure || all_known(comm)
-                   ? places[place].query(win, base, size, unit, comm, info, flavor) : OMPI_ERR_UNREACH;
+                   ? slots[slot].query(win, base, size, unit, comm, info, flavor) : OMPI_ERR_UNREACH;
     }
-    if (!may_answer(place, comm, flavor)) {
-        snprintf(name, sizeof(name), "osc/%s", places[place].name);
+    if (!may_answer(slot, comm, flavor)) {
+        snprintf(name, sizeof(name), "osc/%s", slots[slot].name);
         if (ompi_pml_crypt_audit_finding(name, remedy(),
-                                         !sealed_component && !places[place].only_local)) {
+                                         !sealed_component && !slots[slot].only_local)) {
             return OMPI_ERR_NOT_SUPPORTED;
         }
     }
-    return places[place].query(win, base, size, unit, comm, info, flavor);
+    return slots[slot].query(win, base, size, unit, comm, info, flavor);
 }
 
 #define QUESTION(n)                                                                                       \
@@ -196,8 +196,8 @@ QUESTION(5)
 QUESTION(6)
 QUESTION(7)
 
-static const ompi_osc_base_component_query_fn_t questions[PLACES] = {question_0, question_1, question_2, question_3,
-                                                                     question_4, question_5, question_6, question_7};
+static const ompi_osc_base_component_query_fn_t questions[SLOTS] = {question_0, question_1, question_2, question_3,
+                                                                    question_4, question_5, question_6, question_7};
 
 static int select_window(struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit,
                          struct ompi_communicator_t *comm, struct opal_info_t *info, int flavor, int *model)
@@ -217,7 +217,7 @@ void ompi_pml_crypt_audit_osc(void)
 {
     mca_base_component_list_item_t *item, *next;
 
-    place_count = 0;
+    slot_count = 0;
     OPAL_LIST_FOREACH_SAFE(item, next, &ompi_osc_base_framework.framework_components,
                            mca_base_component_list_item_t) {
         ompi_osc_base_component_t *component = (ompi_osc_base_component_t *) item->cli_component;
@@ -226,17 +226,17 @@ void ompi_pml_crypt_audit_osc(void)
         const bool rides = ompi_common_cryptmpi_osc_rides(name);
 
         sealed_component = sealed_component || rides;
-        if (place_count == PLACES) {    /* more than Open MPI ever had: leave none unchecked */
+        if (slot_count == SLOTS) {      /* more than Open MPI ever had: leave none unchecked */
             opal_list_remove_item(&ompi_osc_base_framework.framework_components, &item->super);
             OBJ_RELEASE(item);
             continue;
         }
-        snprintf(places[place_count].name, sizeof(places[place_count].name), "%s", name);
-        places[place_count].rides = rides;
-        places[place_count].only_local = ompi_common_cryptmpi_osc_local(name);
-        places[place_count].by_btls = 0 == strcmp(name, "rdma");
-        places[place_count].query = component->osc_query;
-        component->osc_query = questions[place_count++];
+        snprintf(slots[slot_count].name, sizeof(slots[slot_count].name), "%s", name);
+        slots[slot_count].rides = rides;
+        slots[slot_count].only_local = ompi_common_cryptmpi_osc_local(name);
+        slots[slot_count].by_btls = 0 == strcmp(name, "rdma");
+        slots[slot_count].query = component->osc_query;
+        component->osc_query = questions[slot_count++];
         if (rides) {
             select_riding = component->osc_select;
             component->osc_select = select_window;
@@ -250,19 +250,19 @@ void ompi_pml_crypt_audit_osc_end(void)
     mca_base_component_list_item_t *item;
 
     if (!mca_base_framework_is_open(&ompi_osc_base_framework)) {
-        place_count = 0;
+        slot_count = 0;
         return;
     }
     OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
         ompi_osc_base_component_t *component = (ompi_osc_base_component_t *) item->cli_component;
-        for (int i = 0; i < place_count; i++) {
+        for (int i = 0; i < slot_count; i++) {
             if (component->osc_query == questions[i]) {
-                component->osc_query = places[i].query;
+                component->osc_query = slots[i].query;
             }
         }
         if (component->osc_select == select_window) {
             component->osc_select = select_riding;
         }
     }
-    place_count = 0;
+    slot_count = 0;
 }

@@ -20,12 +20,12 @@ enum { DEEPEST = 8 };                   /* nested calls of op_poll */
 /* ---- cancelling ---- */
 
 /* For an operation and the pointer to its stage; recursive, as a cancel may complete it. */
-static pthread_mutex_t places[32] = {[0 ... 31] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+static pthread_mutex_t locks[32] = {[0 ... 31] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 static ompi_common_cryptmpi_atomic32_t cancelling;      /* calls of cm, which make progress (op_poll) */
 
 static ompi_common_cryptmpi_lock_t *lock_of(const ompi_pml_crypt_op_t *op)
 {
-    return &places[((uintptr_t) op >> 7) % 32];
+    return &locks[((uintptr_t) op >> 7) % 32];
 }
 
 int ompi_pml_crypt_op_cancel(ompi_pml_crypt_stage_t *const *place, int flag)

@@ -115,13 +115,13 @@ void opal_btl_crypt_end_job(void) __attribute__((noreturn));
 /* ---- btl_crypt_tcp.c ---- */
 
 /* Where to listen: lists of interfaces and networks (NULL: not set), and ports. */
-typedef struct opal_btl_crypt_places {
+typedef struct opal_btl_crypt_listen_options {
     char *include, *exclude;
     unsigned port_min, port_range;
-} opal_btl_crypt_places_t;
+} opal_btl_crypt_listen_options_t;
 
-void opal_btl_crypt_places(const opal_btl_crypt_module_t *m, opal_btl_crypt_places_t *places);
-void opal_btl_crypt_places_free(opal_btl_crypt_places_t *places);
+void opal_btl_crypt_listen_options(const opal_btl_crypt_module_t *m, opal_btl_crypt_listen_options_t *options);
+void opal_btl_crypt_listen_options_free(opal_btl_crypt_listen_options_t *options);
 
 /* ---- btl_crypt_module.c ---- */
 

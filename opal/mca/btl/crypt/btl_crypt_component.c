@@ -213,19 +213,20 @@ static bool limits_hold(void)
 
 /* ---- start ---- */
 
-static bool listen_at(const opal_btl_crypt_places_t *places)
+static bool listen_at(const opal_btl_crypt_listen_options_t *options)
 {
     opal_btl_crypt_module_t *m = &opal_btl_crypt;
     char word[64], text[200];
-    const char *bad = opal_btl_crypt_address_own(places->include, places->exclude, &m->own, word);
+    const char *bad = opal_btl_crypt_address_own(options->include, options->exclude, &m->own, word);
 
     if (NULL != bad) {
         return refuse("bad-interface", bad);
     }
     m->listener = (opal_btl_crypt_listener_t) {0};
-    m->listener.fd = opal_btl_crypt_listen_at(places->port_min, places->port_range, &m->own.port);
+    m->listener.fd = opal_btl_crypt_listen_at(options->port_min, options->port_range, &m->own.port);
     if (m->listener.fd < 0) {
-        snprintf(text, sizeof(text), "port_min %u, port_range %u: %s", places->port_min, places->port_range, strerror(errno));
+        snprintf(text, sizeof(text), "port_min %u, port_range %u: %s", options->port_min, options->port_range,
+                 strerror(errno));
         return refuse("no-port", text);
     }
     return true;
@@ -233,12 +234,12 @@ static bool listen_at(const opal_btl_crypt_places_t *places)
 
 static bool listen_somewhere(void)
 {
-    opal_btl_crypt_places_t places;
+    opal_btl_crypt_listen_options_t options;
     bool listens;
 
-    opal_btl_crypt_places(&opal_btl_crypt, &places);
-    listens = listen_at(&places);
-    opal_btl_crypt_places_free(&places);
+    opal_btl_crypt_listen_options(&opal_btl_crypt, &options);
+    listens = listen_at(&options);
+    opal_btl_crypt_listen_options_free(&options);
     return listens;
 }
 

@@ -50,23 +50,23 @@ static unsigned number(const char *name, const char *help)
     return value;
 }
 
-void opal_btl_crypt_places(const opal_btl_crypt_module_t *m, opal_btl_crypt_places_t *places)
+void opal_btl_crypt_listen_options(const opal_btl_crypt_module_t *m, opal_btl_crypt_listen_options_t *options)
 {
     unsigned port_min = number("port_min_v4", "The minimum port where the TCP BTL will try to bind");
     const unsigned port_range = number("port_range_v4", "The number of ports where the TCP BTL will try to bind");
 
-    *places = (opal_btl_crypt_places_t) {
+    *options = (opal_btl_crypt_listen_options_t) {
         .include = text("if_include", "Interfaces and networks that the TCP BTL uses"),
         .exclude = text("if_exclude", "Interfaces and networks that the TCP BTL does not use"),
         .port_min = m->port_min, .port_range = m->port_range};
     if (0 == m->port_min && port_min + port_range > 0) {
-        places->port_min = 0 == port_min ? PORT_LOWEST : port_min;
-        places->port_range = 0 == port_range ? UINT16_MAX - places->port_min + 1 : port_range;
+        options->port_min = 0 == port_min ? PORT_LOWEST : port_min;
+        options->port_range = 0 == port_range ? UINT16_MAX - options->port_min + 1 : port_range;
     }
 }
 
-void opal_btl_crypt_places_free(opal_btl_crypt_places_t *places)
+void opal_btl_crypt_listen_options_free(opal_btl_crypt_listen_options_t *options)
 {
-    free(places->include);
-    free(places->exclude);
+    free(options->include);
+    free(options->exclude);
 }
