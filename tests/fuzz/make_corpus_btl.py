@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Write corpus-btl/: inputs of fuzz_btl.c, good and bad ones.
 
-Their form is in the heads of fuzz_btl_strangers.h, fuzz_btl_peer.h and fuzz_btl_pair.h; frames are those of
+Their form is in the heads of fuzz_btl_unauthenticated.h, fuzz_btl_peer.h and fuzz_btl_pair.h; frames are those of
 docs/transport-format.rst.  What is good delivers a fragment, or is a process that gets in."""
 
 import os

@@ -50,7 +50,7 @@ static void post_round(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_g
     }
 }
 
-static void tell_arrived(const ompi_coll_cryptag_gather_t *gather, const ompi_coll_cryptag_run_t *run)
+static void announce_arrived(const ompi_coll_cryptag_gather_t *gather, const ompi_coll_cryptag_run_t *run)
 {
     if (NULL == gather->arrived) {
         return;
@@ -72,11 +72,11 @@ void ompi_coll_cryptag_gather(ompi_coll_cryptag_call_t *call, const ompi_coll_cr
 
         ompi_coll_cryptag_round(gather->kind, gather->n, gather->me, i, &round);
         post_round(call, gather, &round);
-        tell_arrived(gather, &came);
+        announce_arrived(gather, &came);
         ompi_coll_cryptag_wait(call);
         came = round.received;
     }
-    tell_arrived(gather, &came);
+    announce_arrived(gather, &came);
 }
 
 ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes)

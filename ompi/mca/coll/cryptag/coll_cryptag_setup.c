@@ -16,7 +16,7 @@
 typedef struct {
     int32_t leader;             /* lowest rank of the node, as this rank sees it */
     uint32_t settings;          /* checksum of all that the ranks must agree on */
-} greeting_t;
+} announcement_t;
 
 /* Asks only the sessions, if there are any, with processes that may be local: with most others
  * this rank never communicates, and so need not agree on keys with them. */
@@ -54,7 +54,7 @@ static int agree_on_success(ompi_coll_cryptag_call_t *call)
     return OMPI_SUCCESS;
 }
 
-static int exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm, greeting_t *greetings)
+static int exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm, announcement_t *announcements)
 {
     const int p = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
     ompi_coll_cryptag_call_t call = { .module = module, .comm = comm, .tag = MCA_COLL_BASE_TAG_ALLGATHER };
@@ -66,7 +66,7 @@ static int exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *com
 
     for (int i = 0; i < p; i++) {
         members[i] = first[i] = i;
-        parts[i] = (ompi_coll_cryptag_part_t) { (uint8_t *) &greetings[i], sizeof(greeting_t), 0 };
+        parts[i] = (ompi_coll_cryptag_part_t) { (uint8_t *) &announcements[i], sizeof(announcement_t), 0 };
     }
     first[p] = p;
     ompi_coll_cryptag_gather(&call, &(ompi_coll_cryptag_gather_t) {
@@ -80,17 +80,17 @@ static int exchange(ompi_coll_cryptag_module_t *module, ompi_communicator_t *com
 
 /* All ranks see the same greetings, so all stop together; the two that differ print
  * the reason. */
-static void check_settings(const greeting_t *greetings, ompi_communicator_t *comm)
+static void check_settings(const announcement_t *announcements, ompi_communicator_t *comm)
 {
     for (int i = 1; i < ompi_comm_size(comm); i++) {
-        if (greetings[i].settings != greetings[0].settings) {
+        if (announcements[i].settings != announcements[0].settings) {
             bool concerned = 0 == ompi_comm_rank(comm) || i == ompi_comm_rank(comm);
             ompi_coll_cryptag_end_job(comm, concerned ? "settings-differ" : NULL, i, comm->c_name);
         }
     }
 }
 
-static ompi_coll_cryptag_topo_t *make_topo(const greeting_t *greetings, ompi_communicator_t *comm)
+static ompi_coll_cryptag_topo_t *make_topo(const announcement_t *announcements, ompi_communicator_t *comm)
 {
     const int p = ompi_comm_size(comm);
     int32_t *leader_of = malloc((size_t) p * sizeof(*leader_of));
@@ -100,7 +100,7 @@ static ompi_coll_cryptag_topo_t *make_topo(const greeting_t *greetings, ompi_com
         return NULL;
     }
     for (int i = 0; i < p; i++) {
-        leader_of[i] = greetings[i].leader;
+        leader_of[i] = announcements[i].leader;
     }
     topo = ompi_coll_cryptag_topo_new(leader_of, p, ompi_comm_rank(comm));
     free(leader_of);
@@ -110,29 +110,29 @@ static ompi_coll_cryptag_topo_t *make_topo(const greeting_t *greetings, ompi_com
 int ompi_coll_cryptag_setup(ompi_coll_cryptag_module_t *module, ompi_communicator_t *comm)
 {
     const size_t p = (size_t) ompi_comm_size(comm);
-    greeting_t *greetings;
+    announcement_t *announcements;
     int rc;
 
     if (module->ready) {
         return OMPI_SUCCESS;
     }
-    greetings = calloc(p, sizeof(*greetings));
+    announcements = calloc(p, sizeof(*announcements));
     if (NULL == module->offset) {       /* else an earlier setup failed */
         module->offset = calloc(p + 1, sizeof(*module->offset));
     }
-    if (NULL == greetings || NULL == module->offset) {
-        ompi_coll_cryptag_no_memory(comm, p * sizeof(*greetings));
+    if (NULL == announcements || NULL == module->offset) {
+        ompi_coll_cryptag_no_memory(comm, p * sizeof(*announcements));
     }
-    greetings[ompi_comm_rank(comm)] = (greeting_t) { lowest_local_rank(comm),
+    announcements[ompi_comm_rank(comm)] = (announcement_t) { lowest_local_rank(comm),
                                                      ompi_coll_cryptag_settings() };
-    rc = exchange(module, comm, greetings);
+    rc = exchange(module, comm, announcements);
     if (OMPI_SUCCESS != rc) {
-        free(greetings);
+        free(announcements);
         return rc;
     }
-    check_settings(greetings, comm);
-    module->topo = make_topo(greetings, comm);
-    free(greetings);
+    check_settings(announcements, comm);
+    module->topo = make_topo(announcements, comm);
+    free(announcements);
     if (NULL == module->topo) {
         ompi_coll_cryptag_end_job(comm, "no-node-map", comm->c_name);
     }

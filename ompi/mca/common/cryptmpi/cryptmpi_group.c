@@ -186,7 +186,7 @@ static int gather_hashes(const talk_t *talk)
     return send_to(talk, talk->hashes[talk->rank], (size_t) talk->below * HASH, talk->rank - distance);
 }
 
-static int tell_group(const talk_t *talk)
+static int send_group(const talk_t *talk)
 {
     const size_t list_bytes = (size_t) talk->ranks * HASH;
     int distance = 1, rc;
@@ -248,7 +248,7 @@ static int agree(talk_t *talk)
     }
 
     /* 3. tell */
-    rc = tell_group(talk);
+    rc = send_group(talk);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

@@ -140,7 +140,7 @@ static void transports(ompi_proc_t *proc, char *text, size_t bytes)
     }
 }
 
-static void tell(ompi_proc_t *proc, const ompi_common_cryptmpi_peer_t *peer)
+static void say_kind(ompi_proc_t *proc, const ompi_common_cryptmpi_peer_t *peer)
 {
     char text[128];
 
@@ -189,7 +189,7 @@ static int resolve_other(ompi_proc_t *proc, ompi_common_cryptmpi_peer_t *peer)
     peer->token_out = opal_crypt_token_out(session);
     peer->token_in = opal_crypt_token_in(session);
     __atomic_store_n(&peer->kind, local ? OMPI_COMMON_CRYPTMPI_LOCAL : OMPI_COMMON_CRYPTMPI_SEALED, __ATOMIC_RELEASE);
-    tell(proc, peer);
+    say_kind(proc, peer);
     return OMPI_SUCCESS;
 }
 

@@ -84,7 +84,7 @@ void ompi_pml_crypt_request_begin(ompi_pml_crypt_request_t *r)
 {
     ompi_request_t *request = &r->base.req_ompi;
 
-    __atomic_store_n(&r->seen, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&r->pending_since, 0, __ATOMIC_RELAXED);
     ompi_pml_crypt_act();
     r->m.peer = NULL;
     r->m.status = (ompi_status_public_t){.MPI_SOURCE = OMPI_ANY_SOURCE, .MPI_TAG = OMPI_ANY_TAG};

@@ -85,7 +85,7 @@ typedef struct ompi_pml_crypt_request {
     ompi_common_cryptmpi_atomic32_t state;  /* done | freed, and completions under way */
     bool hidden;                            /* nobody waits for it: the tail of a buffered send */
     struct ompi_pml_crypt_request *made;    /* the one made before it */
-    int64_t seen;                           /* when the status page first saw it pending; 0: not yet */
+    int64_t pending_since;                  /* when the status page first saw it pending; 0: not yet */
     /* chopped messages */
     opal_crypt_chop_t *chop;
     opal_crypt_shape_t shape;

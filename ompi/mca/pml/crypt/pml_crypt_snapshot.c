@@ -59,13 +59,13 @@ static void scan_request(scan_t *scan, ompi_pml_crypt_request_t *r)
     const bool sends = MCA_PML_REQUEST_SEND == r->base.req_type;
     ompi_common_cryptmpi_peer_t *peer = r->m.peer;
     const int32_t protocol = sends ? protocol_of(r, peer) : 0;
-    int64_t since = __atomic_load_n(&r->seen, __ATOMIC_RELAXED);
+    int64_t since = __atomic_load_n(&r->pending_since, __ATOMIC_RELAXED);
     tally_t *tally = tally_of(scan, peer, true);
     ompi_pml_crypt_named_t *named;
 
     if (0 == since) {
         since = scan->waits.now;
-        __atomic_store_n(&r->seen, since, __ATOMIC_RELAXED);
+        __atomic_store_n(&r->pending_since, since, __ATOMIC_RELAXED);
     }
     if (sends) {
         scan->waits.snapshot->sends[protocol]++;

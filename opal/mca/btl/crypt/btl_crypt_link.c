@@ -149,10 +149,10 @@ void opal_btl_crypt_link_fail(opal_btl_crypt_link_t *link, const char *reason)
 
 void opal_btl_crypt_link_ended(opal_btl_crypt_link_t *link)
 {
-    opal_btl_crypt_state_t open = OPAL_BTL_CRYPT_OPEN, greeting = OPAL_BTL_CRYPT_HELLO_SENT;
+    opal_btl_crypt_state_t open = OPAL_BTL_CRYPT_OPEN, hello_sent = OPAL_BTL_CRYPT_HELLO_SENT;
 
     if (!atomic_compare_exchange_strong(&link->state, &open, OPAL_BTL_CRYPT_ENDED)) {
-        (void) atomic_compare_exchange_strong(&link->state, &greeting, OPAL_BTL_CRYPT_ENDED);
+        (void) atomic_compare_exchange_strong(&link->state, &hello_sent, OPAL_BTL_CRYPT_ENDED);
     }
 }
 

@@ -15,8 +15,8 @@
  * Nobody is answered whose hello was not that of a process of the job, as it left it.  Nobody is authenticated
  * of whose bytes one was changed.  There are 64 at most, for 2 seconds.
  */
-#ifndef TESTS_FUZZ_BTL_STRANGERS_H
-#define TESTS_FUZZ_BTL_STRANGERS_H
+#ifndef TESTS_FUZZ_BTL_UNAUTHENTICATED_H
+#define TESTS_FUZZ_BTL_UNAUTHENTICATED_H
 
 #include "fuzz_btl.h"
 
@@ -260,7 +260,7 @@ static void crowd_step(fuzz_input_t *in)
     }
 }
 
-static void fuzz_strangers(fuzz_input_t *in)
+static void fuzz_unauthenticated(fuzz_input_t *in)
 {
     crowd_owner.deliver = crowd_deliver;
     crowd_listener = (opal_btl_crypt_listener_t) {.engine = &fuzz_engine, .fd = -1, .find = crowd_find,
