@@ -55,28 +55,28 @@ char *opal_cryptproc_selection(const char *project, const char *framework)
 
 /* ---- environment set for Open MPI ---- */
 
-enum { LENT = 8 };
+enum { SAVED = 8 };
 
-static struct lent {
+static struct saved {
     char *variable, *before;            /* NULL: it was unset */
-} lent[LENT];
+} saved[SAVED];
 
 bool opal_cryptproc_setenv(const char *variable, const char *value)
 {
     const char *before;
     int i = 0;
 
-    while (i < LENT && NULL != lent[i].variable && 0 != strcmp(lent[i].variable, variable)) {
+    while (i < SAVED && NULL != saved[i].variable && 0 != strcmp(saved[i].variable, variable)) {
         ++i;
     }
-    if (LENT == i) {
+    if (SAVED == i) {
         return false;
     }
-    if (NULL == lent[i].variable) {
+    if (NULL == saved[i].variable) {
         before = getenv(variable);
-        lent[i].before = NULL == before ? NULL : strdup(before);
-        lent[i].variable = strdup(variable);
-        if (NULL == lent[i].variable || (NULL != before && NULL == lent[i].before)) {
+        saved[i].before = NULL == before ? NULL : strdup(before);
+        saved[i].variable = strdup(variable);
+        if (NULL == saved[i].variable || (NULL != before && NULL == saved[i].before)) {
             return false;
         }
     }
@@ -88,12 +88,12 @@ void opal_cryptproc_restore_env(void)
 {
     int kept = 0;
 
-    for (int i = 0; i < LENT && NULL != lent[i].variable; i++) {
-        const struct lent one = lent[i];
+    for (int i = 0; i < SAVED && NULL != saved[i].variable; i++) {
+        const struct saved one = saved[i];
 
-        lent[i] = (struct lent) {NULL, NULL};
+        saved[i] = (struct saved) {NULL, NULL};
         if (!opal_crypt_environment_set(one.variable, one.before)) {
-            lent[kept++] = one;
+            saved[kept++] = one;
             continue;
         }
         free(one.variable);
