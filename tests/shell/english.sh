@@ -4,7 +4,8 @@
 # and examples, in one variety of English, that of Open MPI and of the standards
 # (American).  proselint and a list of phrases: pages, messages and the pages of
 # `mpicrypt VERB --help`.  A list of idioms, which are another language's: comments of C
-# in the directories that have been read for them.  english.exceptions says what passes, and why.
+# in the directories that have been read for them.  Words of this project's own: names in C,
+# in the directories that have none left.  english.exceptions says what passes, and why.
 #
 # The same calls look at copies into which mistakes were planted, and have to find
 # those: a check that finds nothing anywhere would pass, too.
@@ -14,7 +15,7 @@ for program in codespell proselint; do
     command -v $program > /dev/null || skip "$program is missing"
 done
 exceptions=$SRC/tests/shell/english.exceptions
-must_fail grep -vE '^(#|$|(word|check|phrase|idiom|read) +[^ ]+ +[^ ])' "$exceptions"     # each has a reason
+must_fail grep -vE '^(#|$|(word|check|phrase|idiom|read|name|named) +[^ ]+ +[^ ])' "$exceptions"     # each has a reason
 excepted() { sed -nE "s/^$1 +([^ ]+) .*/\1/p" "$exceptions"; }
 
 # ---- what is looked at ----
@@ -88,7 +89,30 @@ quotes=("Whoever only asks again and again has to get on, too" "That address was
 { cat "${commented[0]}"; printf '/* %s */\n' "${quotes[@]}"; } > "$CASE_DIR/planted-comments.c"
 idioms "${commented[@]}" "$CASE_DIR/planted-comments.c" >> "$CASE_DIR/findings"
 
+# names FILE...: the identifiers of C that have a word whose meaning here nobody would guess.
+names() {
+    excepted name | python3 -c '
+import re, sys
+part = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(line.strip() for line in sys.stdin) + ")(?![A-Za-z0-9])", re.I)
+other = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\x27(?:\\.|[^\x27\\\n])+\x27""", re.S)
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as file:
+        text = other.sub("", file.read())
+    for name in sorted(set(re.findall(r"[A-Za-z_]\w*", path.rpartition("/")[2] + " " + text))):
+        if part.search(name):
+            print(f"{path}: identifier: {name}")
+' "$@"
+}
+mapfile -t named < <(excepted named | while read -r directory; do find "$directory" -name '*.[ch]'; done)
+must test ${#named[@]} -gt 6
+unguessed=(stream_room places_free with_life looks look_at_peer looked get_moment OPAL_STRANGERS deaf settle_once link_greet adopt mend
+    lend give_back tells gate_open fence fenced parked stuck of_era lies lying_tag opal_crypt_record_nonce flying)
+{ cat "${named[0]}"; printf 'int %s;\n' "${unguessed[@]}"; echo 'int look_up, atomic_thread_fence, mushroom; /* a room */'; } > "$CASE_DIR/planted-names.c"
+names "${named[@]}" "$CASE_DIR/planted-names.c" >> "$CASE_DIR/findings"
+
 # ---- what they found ----
+
+must test "$(grep -c "^$CASE_DIR/planted-names.c: identifier" "$CASE_DIR/findings")" = ${#unguessed[@]}
 
 for quote in "${quotes[@]}"; do
     must grep -qF "$quote" <(grep "^$CASE_DIR/planted-comments.c: .*idiom" "$CASE_DIR/findings")
