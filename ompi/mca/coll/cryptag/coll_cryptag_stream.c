@@ -62,7 +62,7 @@ static int node_of_round(const stream_t *stream, int round, bool received)
     return (stream->node - round - (received ? 1 : 0) + stream->nodes) % stream->nodes;
 }
 
-static uint8_t *slot_of(const stream_t *stream, long step, int round)
+static uint8_t *stream_slot(const stream_t *stream, long step, int round)
 {
     return stream->came[step & 1] + (size_t) round * (stream->most + stream->overhead);
 }
@@ -87,7 +87,7 @@ static void post_received(stream_t *stream, long step)
         if (piece_at(stream, node_of_round(stream, round, true), step - round, &piece)) {
             ompi_coll_cryptag_part_t *part = &stream->parts[2 * round];
 
-            *part = part_of(stream, &piece, slot_of(stream, step, round));
+            *part = part_of(stream, &piece, stream_slot(stream, step, round));
             ompi_coll_cryptag_recv(stream->call, from, OMPI_COLL_CRYPTAG_SEALED, part, 1);
         }
     }
@@ -104,7 +104,7 @@ static void post_sent(stream_t *stream, long step)
         if (!piece_at(stream, node_of_round(stream, round, false), step - round, &piece)) {
             continue;
         }
-        *part = part_of(stream, &piece, round > 0 ? slot_of(stream, step - 1, round - 1) : stream->own[step & 1]);
+        *part = part_of(stream, &piece, round > 0 ? stream_slot(stream, step - 1, round - 1) : stream->own[step & 1]);
         if (0 == round) {
             const ompi_coll_cryptag_name_t name = { piece.owner, OPAL_CRYPT_TO_ALL, 0 };
             ompi_coll_cryptag_seal_piece(stream->call, &name, piece.index, piece.count, plain_of(stream, &piece),
@@ -121,7 +121,7 @@ static void open_received(stream_t *stream, long step)
     for (int round = 0; round < stream->nodes - 1; round++) {
         if (piece_at(stream, node_of_round(stream, round, true), step - round, &piece)) {
             const ompi_coll_cryptag_name_t name = { piece.owner, OPAL_CRYPT_TO_ALL, 0 };
-            const ompi_coll_cryptag_part_t part = part_of(stream, &piece, slot_of(stream, step, round));
+            const ompi_coll_cryptag_part_t part = part_of(stream, &piece, stream_slot(stream, step, round));
             ompi_coll_cryptag_open_piece(stream->call, &name, piece.index, piece.count, part.base,
                                          plain_of(stream, &piece), piece.bytes);
         }

@@ -62,7 +62,7 @@ void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRY
     }
 }
 
-static void key_of(const mca_base_component_t *of, uint32_t instance, mca_base_component_t *key)
+static void name_key(const mca_base_component_t *of, uint32_t instance, mca_base_component_t *key)
 {
     *key = *of;
     if (instance > 0) {
@@ -72,7 +72,7 @@ static void key_of(const mca_base_component_t *of, uint32_t instance, mca_base_c
 
 void opal_cryptproc_key_of_record(uint32_t instance, mca_base_component_t *key)
 {
-    key_of(&modex_key, instance, key);
+    name_key(&modex_key, instance, key);
 }
 
 void opal_cryptproc_key_of_instance(mca_base_component_t *key)
@@ -83,7 +83,7 @@ void opal_cryptproc_key_of_instance(mca_base_component_t *key)
 /* Each renewal has its own key too: "renewal", then "renewal-1", "renewal-2". */
 void opal_cryptproc_key_of_renewal(uint32_t instance, uint32_t number, mca_base_component_t *key)
 {
-    key_of(&renewal_key, instance, key);
+    name_key(&renewal_key, instance, key);
     if (number > 0) {
         size_t length = strlen(key->mca_component_name);
 
