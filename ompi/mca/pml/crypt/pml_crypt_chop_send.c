@@ -33,10 +33,10 @@ static opal_list_t queue;               /* requests, by their member `queued` */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static ompi_common_cryptmpi_atomic32_t notes = 0;
 
-/* Under the lock: segments at the host or at a worker, and how many of them were stalled when
- * `stall_epoch` began. */
+/* Under the lock: segments at the host or at a worker, and how many of them were stalled
+ * when that was last counted in `stalls`. */
 static int32_t in_flight = 0, stalled = 0;
-static uint32_t stall_epoch = 0;
+static uint32_t stalls = 0;
 
 enum {
     IN_FLIGHT = 4,
@@ -98,7 +98,7 @@ static void dequeue(ompi_pml_crypt_request_t *r)
 
 /* The first request that may send a segment now; it stays in the queue until
  * its last one is taken, or it has to wait for its receiver. */
-static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_epoch)
+static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *at_stalls)
 {
     ompi_pml_crypt_request_t *found = NULL;
     opal_list_item_t *item;
@@ -123,7 +123,7 @@ static ompi_pml_crypt_request_t *next_ready(uint32_t *segment, uint32_t *of_epoc
             break;
         }
     }
-    *of_epoch = stall_epoch;
+    *at_stalls = stalls;
     ompi_common_cryptmpi_lock_release(&queue_lock);
     return found;
 }
@@ -172,7 +172,7 @@ static void segment_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *sta
     }
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
     in_flight--;
-    stalled -= stage->stall_epoch != stall_epoch;
+    stalled -= stage->stalls != stalls;
     r->window--;
     r->stalled = false;
     ompi_common_cryptmpi_lock_release(&queue_lock);
@@ -209,7 +209,7 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
 
 /* Seal one segment and hand it over, or give it to a worker.  The request's
  * `pending` counts it already. */
-static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t of_epoch)
+static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t at_stalls)
 {
     uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, segment);
     uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
@@ -221,7 +221,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
     stage->op.segment = segment;
     stage->wire_bytes = plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD;
     stage->rc = OPAL_CRYPT_OK;
-    stage->stall_epoch = of_epoch;
+    stage->stalls = at_stalls;
     stage->plain = NULL == flat ? (char *) stage->bytes : flat + offset;
     if (NULL == flat && OMPI_SUCCESS != (NULL != r->stream
                             ? ompi_common_cryptmpi_stream_pack(r->stream, offset, plain_bytes, stage->bytes)
@@ -249,27 +249,27 @@ void ompi_pml_crypt_pump(void)
     do {
         ompi_pml_crypt_stage_t *stage;
         ompi_pml_crypt_request_t *r;
-        uint32_t segment, of_epoch;
+        uint32_t segment, at_stalls;
 
         seen = __atomic_load_n((const volatile int32_t *) &notes, __ATOMIC_ACQUIRE);
         do {
             while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.sealing))) {
                 hand_over(stage);
             }
-            if (NULL != (r = next_ready(&segment, &of_epoch))) {
-                send_segment(r, segment, of_epoch);
+            if (NULL != (r = next_ready(&segment, &at_stalls))) {
+                send_segment(r, segment, at_stalls);
             }
         } while (NULL != r);
     } while (0 != ompi_common_cryptmpi_add(&notes, -seen));
 }
 
-/* Segments in flight do not move: begin a new stall epoch. */
-static void begin_stall_epoch(void)
+/* Segments in flight do not move: count a stall. */
+static void count_stall(void)
 {
     opal_list_item_t *item;
 
     ompi_common_cryptmpi_lock_acquire(&queue_lock);
-    stall_epoch++;
+    stalls++;
     stalled = in_flight;
     for (item = opal_list_get_first(&queue); item != opal_list_get_end(&queue); item = opal_list_get_next(item)) {
         request_of(item)->stalled = request_of(item)->window > 0;
@@ -284,7 +284,7 @@ void ompi_pml_crypt_pump_stalled(void)
         ompi_pml_crypt_pump();
     }
     if (OPAL_UNLIKELY(ompi_pml_crypt.waiting.queued > 0) && ompi_common_cryptmpi_add(&idle, 1) > patience) {
-        begin_stall_epoch();
+        count_stall();
         ompi_pml_crypt_pump();
         patience = patience < STALLED_MOST ? 2 * patience : STALLED_MOST;
         idle = 0;

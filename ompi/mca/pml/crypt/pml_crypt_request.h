@@ -48,7 +48,7 @@ typedef struct ompi_pml_crypt_stage {
     struct ompi_pml_crypt_held *owner;
     uint8_t *bytes;
     size_t cold_bytes;              /* not 0: its pages go back to the kernel when it is returned */
-    uint32_t stall_epoch;                   /* when it was sent (chop_send.c) */
+    uint32_t stalls;                /* how many there had been when it was sent (chop_send.c) */
     /* while a worker has it (team.c) */
     opal_crypt_job_t job;
     struct ompi_pml_crypt_stage *behind;
