@@ -154,8 +154,17 @@ int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_
 /* How many blocks of a region have an entry, but lie behind the end of the data: it was cut off. */
 int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count);
 
-/* Blocks of a region that the data part reaches into. */
+/* How many bytes the file has. */
+int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes);
+
+/* Blocks of a region that begin below this size have numbers below this one.  Not every number is one's, where the region
+ * does not fill its groups. */
 uint64_t opal_cryptfile_block_count(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes);
+/* The first block from this number on, or `end`, if none is below it; and how many lie together from it on, if it is one. */
+uint64_t opal_cryptfile_block_next(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint64_t end);
+uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
+/* The offset of a block's first byte. */
+uint64_t opal_cryptfile_block_offset(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 
 #pragma GCC visibility pop
 

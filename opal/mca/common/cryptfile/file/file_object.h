@@ -101,8 +101,7 @@ static inline const opal_cryptfile_geometry_t *opal_cryptfile_one(const opal_cry
     return 0 == file->map->geometry.group_bytes ? NULL : &file->map->geometry;
 }
 
-/* The size of the file; and to set it. */
-int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes);
+/* To set the size of the file. */
 int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
 /* No file has more. */
 uint64_t opal_cryptfile_most(const opal_cryptfile_t *file);
@@ -125,8 +124,6 @@ uint32_t opal_cryptfile_capacity(const opal_cryptfile_t *file, uint32_t region, 
 uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* Locks of all blocks that begin at an offset or behind; false: with another region's those of this one are taken. */
 bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count);
-/* How many entries, from that of this block on, lie together, if there are any. */
-uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 
 static inline uint32_t opal_cryptfile_entry_bytes(const opal_cryptfile_t *file)
 {

@@ -69,7 +69,17 @@ int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cr
 int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES], const opal_cryptfile_header_t *header,
                                  opal_cryptfile_copy_t *chosen, bool *differ, opal_crypt_why_t *why);
 
-/* ---- on the storage (places.c), under the maker's lock, or that of the map ---- */
+/* ---- on the storage (places.c) ---- */
+
+/* How the file begins.  *magic: like one of ours; else the rest is not set.  ERR_STORAGE, and the errors of header_parse and
+ * state_parse. */
+int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header,
+                                  opal_cryptfile_state_t *state);
+/* As much of a place as place_judge wants; malloc'd.  NULL and 0: it has no map. */
+int opal_cryptfile_place_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_header_t *header, unsigned place,
+                              uint8_t **bytes, size_t *count);
+
+/* What follows is under the maker's lock, or that of the map. */
 
 /* A file without data gets this map: header, places, length.  `before`: the geometry of one that was made before in the same
  * place; or NULL.  Then comes the attribute, then the end, and with it the file counts.  The directory is the caller's. */

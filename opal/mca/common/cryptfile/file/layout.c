@@ -129,6 +129,22 @@ uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, 
     return blocks > block % in_group(file, region) ? blocks - block % in_group(file, region) : 0;
 }
 
+uint64_t opal_cryptfile_block_next(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint64_t end)
+{
+    while (block < end && 0 == opal_cryptfile_together(file, region, block)) {
+        block = (group_of(file, region, block) + 1) * in_group(file, region);       /* a group without one is passed over, too */
+    }
+    return block < end ? block : end;
+}
+
+uint64_t opal_cryptfile_block_offset(const opal_cryptfile_t *file, uint32_t region, uint64_t block)
+{
+    uint64_t offset = 0, together;
+
+    (void) opal_cryptfile_locate(file, region, block * file->map->regions[region].block_bytes, &offset, &together);
+    return offset;
+}
+
 int opal_cryptfile_entry_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, bool make, uint64_t *at)
 {
     opal_cryptfile_sidecar_index_t index;

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Making a file that is one file, and changing its map, in an order in which no loss of power leaves it without a
+ * The beginning of a file that is one file, read; making one, and changing its map, in an order in which no loss of power leaves it without a
  * map that counts.  docs/design/012-one-file.rst, "Order of writes".  A sync comes always, asked for or not.
  */
 #include "header.h"
@@ -10,6 +10,51 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+static int get_bytes_at(opal_cryptfile_storage_t *storage, uint64_t at, void *bytes, size_t count, int rc)
+{
+    const opal_cryptfile_extent_t extent = {at, bytes, count};
+
+    return OPAL_CRYPT_OK == rc ? storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1) : rc;
+}
+
+int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header,
+                                  opal_cryptfile_state_t *state)
+{
+    uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES], said[4];
+    uint64_t end = 0;
+    int rc = get_bytes_at(storage, 0, bytes, sizeof(bytes), OPAL_CRYPT_OK);
+
+    *magic = OPAL_CRYPT_OK == rc && opal_cryptfile_header_magic(bytes, sizeof(bytes));
+    if (!*magic) {
+        return rc;
+    }
+    rc = opal_cryptfile_header_parse(bytes, sizeof(bytes), header);
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &end) : rc;
+    rc = OPAL_CRYPT_OK == rc ? get_bytes_at(storage, opal_cryptfile_geometry_seal_at(&header->geometry), said, sizeof(said), rc) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_parse(said, &header->geometry, end, state) : rc;
+}
+
+int opal_cryptfile_place_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_header_t *header, unsigned place,
+                              uint8_t **bytes, size_t *count)
+{
+    uint64_t at = opal_cryptfile_geometry_map_at(&header->geometry, place);
+    uint8_t head[OPAL_CRYPTFILE_MAP_HEAD_BYTES];
+    int rc = get_bytes_at(storage, at, head, sizeof(head), OPAL_CRYPT_OK);
+    size_t map_bytes = OPAL_CRYPT_OK == rc ? opal_cryptfile_place_peek(head, &header->geometry) : 0;
+
+    *count = 0 == map_bytes ? 0 : map_bytes + 4;
+    *bytes = 0 == map_bytes ? NULL : malloc(*count);
+    if (0 == map_bytes || NULL == *bytes) {
+        return 0 == map_bytes ? rc : OPAL_CRYPT_ERR_MEMORY;
+    }
+    rc = get_bytes_at(storage, at, *bytes, *count, OPAL_CRYPT_OK);
+    if (OPAL_CRYPT_OK != rc) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    return rc;
+}
 
 static int sync_all(opal_cryptfile_storage_t *storage, int rc)
 {

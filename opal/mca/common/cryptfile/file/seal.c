@@ -206,6 +206,9 @@ static int stored_root(opal_cryptfile_t *file, uint32_t region, uint8_t root[HAS
     if (opal_cryptfile_seal_root_of(file, region, root)) {
         return OPAL_CRYPT_OK;
     }
+    if (NULL != opal_cryptfile_one(file)) {
+        return opal_cryptfile_tree_root_stored(file, region, root);
+    }
     pthread_mutex_lock(&of->lock);
     rc = opal_cryptfile_directory_read(file, region);
     memcpy(root, of->directory.root, HASH_BYTES);

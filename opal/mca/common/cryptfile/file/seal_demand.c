@@ -5,6 +5,7 @@
  * entries are read, and a writer, all of it before the seal is taken off.
  */
 #include "seal_page.h"
+#include "seal_tree.h"
 #include "store.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
@@ -79,6 +80,10 @@ int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
 {
     opal_cryptfile_sidecar_header_t header;
     uint8_t hash[HASH_BYTES];
+
+    if (NULL != opal_cryptfile_one(file)) {
+        return told(why, opal_cryptfile_tree_demand(file, wanted, why));
+    }
     int rc = header_of(file, &header, why);
 
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {

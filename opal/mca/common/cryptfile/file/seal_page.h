@@ -74,6 +74,8 @@ static inline uint64_t opal_cryptfile_tree_groups(const opal_cryptfile_t *file, 
  * them. */
 int opal_cryptfile_tree_pages(opal_cryptfile_t *file, uint64_t size, bool match, uint8_t *pages);
 int opal_cryptfile_tree_pages_stored(opal_cryptfile_t *file, uint64_t size, uint8_t *pages);
+/* What the record says is the root of an encrypted region. */
+int opal_cryptfile_tree_root_stored(opal_cryptfile_t *file, uint32_t region, uint8_t root[OPAL_CRYPT_HASH_BYTES]);
 /* From pages, in `hashes`, to the top, in the first of them: tables are written, or compared. */
 int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t count, bool write);
 

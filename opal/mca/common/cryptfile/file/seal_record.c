@@ -58,6 +58,16 @@ static uint32_t encrypted_of(const opal_cryptfile_t *file)
     return count;
 }
 
+int opal_cryptfile_tree_root_stored(opal_cryptfile_t *file, uint32_t region, uint8_t root[HASH])
+{
+    uint64_t at = opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)) + RECORD;
+
+    for (uint32_t i = 0; i < region; ++i) {
+        at += file->map->regions[i].encrypted ? HASH : 0;
+    }
+    return opal_cryptfile_bytes_read(file, at, root, HASH);
+}
+
 static int state_write(opal_cryptfile_t *file, opal_cryptfile_state_t state)
 {
     uint8_t bytes[4];
