@@ -18,7 +18,7 @@
 
 #include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
 
-#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/cryptfile/file/header.h"
 #include "ompi/file/file.h"
 #include "ompi/info/info.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
@@ -59,6 +59,7 @@ typedef struct ompi_common_cryptmpio_file {
     ompio_file_t *fh;
     ompi_common_cryptmpio_posix_t posix;
     char *sidecar;                      /* its path */
+    opal_cryptfile_header_t beginning;  /* of a file that is one file; zeros: it has a sidecar */
     opal_cryptfile_t *file;             /* NULL: not encrypted, or nothing could be verified */
     opal_cryptfile_key_t *keys; /* of its regions */
     bool encrypted;                     /* the file is, on every process */
@@ -162,7 +163,7 @@ OMPI_DECLSPEC const opal_cryptfile_map_t *ompi_common_cryptmpio_get_map(ompio_fi
 
 /* Collective. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE size);
-/* Check a size reported by the storage: if a seal is required, any size but the sealed one is FORGED. */
+/* Turn a size reported by the storage into the file's; if a seal is required, any size but the sealed one is FORGED. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE *size);
 
 /* Collective, before closing a file that was written: seal it, and print the hash

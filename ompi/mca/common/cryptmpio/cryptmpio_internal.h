@@ -72,6 +72,8 @@ typedef struct ompi_common_cryptmpio_look {
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
+    bool one;                                   /* encrypted, and one file, which begins so: */
+    opal_cryptfile_header_t beginning;
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
     uint8_t *copies[OPAL_CRYPTFILE_COPIES];     /* broadcast separately */
@@ -80,6 +82,15 @@ typedef struct ompi_common_cryptmpio_look {
 /* Rank 0: fill in what is there; `label` and `root`: what is wanted.  Waits for
  * others that are just creating the file. */
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look);
+
+/* The same of a file that begins as one file: read what it has; an MPI error with what speaks against it. */
+int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, const char **topic,
+                                   const char **detail);
+
+static inline bool ompi_common_cryptmpio_is_one(const ompi_common_cryptmpio_file_t *state)
+{
+    return 0 != state->beginning.geometry.group_bytes;
+}
 
 /* Collective, for a file that was plain when it was opened: claim its creation
  * (`making`), or join the processes that have created it since. */

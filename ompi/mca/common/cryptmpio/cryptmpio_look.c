@@ -269,6 +269,10 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
     was_empty = is_empty(state);
     if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else if (ompi_common_cryptmpio_posix_begins_as_one(&state->posix, state->sidecar)) {
+        verdict_t verdict = {MPI_SUCCESS, NULL, NULL};
+        verdict.error = ompi_common_cryptmpio_read_one(state, look, &verdict.topic, &verdict.detail);
+        judge(state, look, &verdict);
     } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0
                && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&state->posix, state->sidecar, found)) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-elsewhere", found);

@@ -112,7 +112,7 @@ static bool is_look(const look_t *look)
     bool is = look->kind >= OMPI_CRYPTMPIO_LOOK_PLAIN && look->kind <= OMPI_CRYPTMPIO_LOOK_REFUSED
               && (OMPI_CRYPTMPIO_LOOK_REFUSED != look->kind || look->error > MPI_SUCCESS)
               && is_flag(&look->empty) && is_flag(&look->meant_plain) && is_flag(&look->asked) && is_flag(&look->bare)
-              && is_flag(&look->require) && is_flag(&look->seal) && is_flag(&look->durable)
+              && is_flag(&look->one) && is_flag(&look->require) && is_flag(&look->seal) && is_flag(&look->durable)
               && is_text(look->label, sizeof(look->label)) && is_text(look->algorithm, sizeof(look->algorithm))
               && is_text(look->root, sizeof(look->root));
 
@@ -222,7 +222,29 @@ static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal
     }
 }
 
-static int choose(ompi_common_cryptmpio_file_t *state, opal_cryptfile_copy_state_t *states, const uint8_t *uuid,
+/* The error for a file of which no copy of the map counts. */
+static int refuse_copies(const ompi_common_cryptmpio_file_t *state, opal_crypt_why_t *why, bool refused)
+{
+    if (NULL == why->topic) {           /* only another process knows more */
+        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-damaged", "no copy of it can be read");
+    }
+    ompi_common_cryptmpio_show(state, why);
+    return !refused && ompi_common_cryptmpio_lacks_key(why) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
+           : 0 == strcmp(why->topic, "file-map-extension")  ? MPI_ERR_IO
+                                                            : ompi_common_cryptmpi_code(OMPI_CRYPTMPI_FORGED);
+}
+
+static int best_of(const look_t *look, const opal_cryptfile_copy_state_t *states, bool *differ, opal_crypt_why_t *why)
+{
+    opal_cryptfile_copy_t chosen;
+
+    if (!look->one) {
+        return opal_cryptfile_copy_choose(states, look->uuid, differ, why);
+    }
+    return OPAL_CRYPT_OK == opal_cryptfile_header_choose(states, &look->beginning, &chosen, differ, why) ? (int) chosen : -1;
+}
+
+static int choose(ompi_common_cryptmpio_file_t *state, const look_t *look, opal_cryptfile_copy_state_t *states,
                   int *best, bool *differ)
 {
     uint8_t seen[2 * OPAL_CRYPTFILE_COPIES];
@@ -243,15 +265,25 @@ static int choose(ompi_common_cryptmpio_file_t *state, opal_cryptfile_copy_state
         states[i].refused = seen[2 * i + 1];
         refused = refused || states[i].refused;
     }
-    *best = opal_cryptfile_copy_choose(states, uuid, differ, &why);
+    *best = best_of(look, states, differ, &why);
     if (*best < 0) {
-        ompi_common_cryptmpio_show(state, &why);
-        return !refused && ompi_common_cryptmpio_lacks_key(&why) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
-               : 0 == strcmp(why.topic, "file-map-extension")    ? MPI_ERR_IO
-                                                                 : ompi_common_cryptmpi_code(OMPI_CRYPTMPI_FORGED);
+        return refuse_copies(state, &why, refused);
     }
     states[*best].verified = mine[*best];
     return MPI_SUCCESS;
+}
+
+/* One file has no two copies of the same bytes: only those in places have a CRC, and the places would share one map. */
+static int judge_one(const look_t *look, opal_cryptfile_copy_state_t *states)
+{
+    opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
+    int rc = opal_cryptfile_copy_judge_kind(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
+                                            OPAL_CRYPTFILE_KIND_ONE_MAP, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
+
+    for (int i = OPAL_CRYPTFILE_COPY_SIDECAR_0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
+        rc = opal_cryptfile_place_judge(look->copies[i], look->sizes[i], &look->beginning, keystore, &states[i]);
+    }
+    return ompi_common_cryptmpio_error(rc, 0);
 }
 
 /* Copies of the same bytes are judged once. */
@@ -282,18 +314,19 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 
     state->encrypted = true;
     error = ompi_common_cryptmpio_usable(state);
-    error = MPI_SUCCESS == error ? judge(look, states) : error;
+    error = MPI_SUCCESS != error ? error : look->one ? judge_one(look, states) : judge(look, states);
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_agree(state->fh, choose(state, states, look->uuid, &best, &differ));
+        error = ompi_common_cryptmpio_agree(state->fh, choose(state, look, states, &best, &differ));
     }
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_has_label(state, states[best].map, look));
     }
     if (MPI_SUCCESS == error) {
+        state->beginning = look->beginning;     /* which is the map's, too */
         error = ompi_common_cryptmpio_open_sidecar(state);
     }
-    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank && !look->one) {
         error = see_whole(state, states[best].map);
     }
     if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {

@@ -227,7 +227,7 @@ static int give_lock(int fd, uint64_t at, uint64_t bytes)
 /* Locked bytes below those of blocks and of whole files do not concern the data. */
 static bool covers_data(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
 {
-    return posix->both && at >= OMPI_CRYPTMPIO_LOCKS_FIRST;
+    return posix->both && !ompi_common_cryptmpio_posix_is_one(posix) && at >= OMPI_CRYPTMPIO_LOCKS_FIRST;
 }
 
 static int posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Storage of an encrypted file as POSIX has it: two descriptors, an extended
- * attribute, and range locks of the open file description, which know nodes
+ * Storage of an encrypted file as POSIX has it: two descriptors, or one of a file that is one file, an
+ * extended attribute, and range locks of the open file description, which know nodes
  * where the file system does.  No MPI: tools use this, too.
  */
 #ifndef OMPI_COMMON_CRYPTMPIO_POSIX_H
@@ -18,7 +18,7 @@
 typedef struct ompi_common_cryptmpio_posix {
     opal_cryptfile_storage_t super;
     int data_fd;                        /* the caller's */
-    int sidecar_fd;                     /* ours; -1: none */
+    int sidecar_fd;                     /* ours; -1: none; data_fd: the file is one file */
     bool may_write;
     bool both;                          /* locks cover both parts, not only the sidecar: */
                                         /* the file system is not local to this node */
@@ -34,6 +34,13 @@ char *ompi_common_cryptmpio_posix_sidecar(const char *path);
 /* Open it, never through a link; `creating`: 0, or O_CREAT with or without O_EXCL,
  * as for open(2).  ERR_STORAGE with errno. */
 int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating);
+/* Does the file begin like one file, with nothing at the path of a sidecar?  Then both parts are the data. */
+bool ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
+static inline void ompi_common_cryptmpio_posix_one(ompi_common_cryptmpio_posix_t *posix) { posix->sidecar_fd = posix->data_fd; }
+static inline bool ompi_common_cryptmpio_posix_is_one(const ompi_common_cryptmpio_posix_t *posix)
+{
+    return posix->sidecar_fd >= 0 && posix->sidecar_fd == posix->data_fd;
+}
 void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix);
 
 /* The attribute: malloc'd, or NULL and 0 where there is none. */

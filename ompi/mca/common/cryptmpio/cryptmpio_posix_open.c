@@ -10,7 +10,7 @@
 #include "cryptmpio_posix.h"
 
 #include "opal/mca/common/crypt/base/secmem.h"
-#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/cryptfile/file/header.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,13 +73,28 @@ int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const
     return OPAL_CRYPT_OK;
 }
 
+bool ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
+{
+    opal_cryptfile_header_t header;
+    opal_cryptfile_state_t state;
+    struct stat beside;
+    bool magic = false;
+
+    if (0 != lstat(sidecar, &beside) && ENOENT == errno) {
+        (void) opal_cryptfile_beginning_read(&posix->super, &magic, &header, &state);
+    }
+    return magic;
+}
+
 void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)
 {
     if (posix->sidecar_fd >= 0) {
         if (!opal_crypt_forked()) {         /* a child forked since holds the locks, too, as long as it lives */
             (void) posix->super.unlock(&posix->super, 0, 0);          /* all locks of the sidecar */
         }
-        close(posix->sidecar_fd);
+        if (!ompi_common_cryptmpio_posix_is_one(posix)) {
+            close(posix->sidecar_fd);
+        }
         posix->sidecar_fd = -1;
     }
 }
@@ -127,7 +142,7 @@ int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix)
     ompi_common_cryptmpio_posix_sync_begin(posix);
     int rc = sync_one(posix->data_fd);
 
-    return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(posix) : rc;
+    return OPAL_CRYPT_OK == rc && !ompi_common_cryptmpio_posix_is_one(posix) ? ompi_common_cryptmpio_posix_sync_sidecar(posix) : rc;
 }
 
 /* ---- the attribute ---- */

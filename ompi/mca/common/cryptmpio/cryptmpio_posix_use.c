@@ -47,7 +47,8 @@ int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, 
 
     if (OPAL_CRYPT_OK == rc) {
         *use = !got ? OMPI_CRYPTMPIO_USE_BUSY
-               : !ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar) ? OMPI_CRYPTMPIO_USE_OTHER_SIDECAR
+               : !ompi_common_cryptmpio_posix_is_one(posix) && !ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar)
+                   ? OMPI_CRYPTMPIO_USE_OTHER_SIDECAR
                : !ompi_common_cryptmpio_posix_lies_at(posix->data_fd, data) ? OMPI_CRYPTMPIO_USE_OTHER_DATA
                                                                             : OMPI_CRYPTMPIO_USE_OURS;
     }

@@ -360,6 +360,9 @@ int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_file_t *state,
     uint64_t sealed;
     int rc = OPAL_CRYPT_OK;
 
+    if (NULL != state && ompi_common_cryptmpio_is_one(state)) {
+        *size = (OMPI_MPI_OFFSET_TYPE) opal_cryptfile_geometry_size(&state->beginning.geometry, (uint64_t) *size);
+    }
     if (NULL != state && NULL != state->file && opal_cryptfile_sealed_bytes(state->file, &sealed) && (uint64_t) *size != sealed) {
         rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "the size of the file is %lld, and was %llu", (long long) *size,
                                (unsigned long long) sealed);

@@ -180,7 +180,8 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_proved(from);
+    code = mpicrypt_file_only_read(from);
+    code = MPICRYPT_OK == code ? mpicrypt_file_proved(from) : code;
     if (MPICRYPT_OK == code && from->header.sealed) {
         opal_crypt_why_t why = {.topic = NULL};
         int rc = mpicrypt_file_demand(from, NULL, &why);

@@ -12,8 +12,8 @@
 
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 #include "ompi/tools/mpicrypt/key/keystore.h"
+#include "opal/mca/common/cryptfile/file/header.h"
 #include "opal/mca/common/cryptfile/file/seal.h"
-#include "opal/mca/common/cryptfile/file/store.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
 
 /* The values of the command's options. */
@@ -38,7 +38,8 @@ typedef struct mpicrypt_file {
     ompi_common_cryptmpio_posix_t posix;
     uint64_t bytes;
     opal_cryptfile_keystore_t *keystore;        /* NULL: none could be opened */
-    opal_cryptfile_sidecar_header_t header;
+    opal_cryptfile_sidecar_header_t header;     /* of one file: seal and UUID */
+    opal_cryptfile_header_t beginning;  /* of a file that is one file; zeros: it has a sidecar */
     opal_cryptfile_copy_state_t copies[OPAL_CRYPTFILE_COPIES];
     int best;                           /* the copy chosen; -1: none, `why` says why */
     opal_crypt_why_t why;
@@ -53,6 +54,15 @@ typedef struct mpicrypt_file {
 /* Open both parts, judge the copies of the map, and create the engine if one of
  * them verifies; `best` says whether.  On failure, prints a message and returns its exit code. */
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
+
+/* Of one copy, what there is; and which of them counts: -1 with file->why. */
+int mpicrypt_file_judge_copy(mpicrypt_file_t *file, opal_cryptfile_copy_t copy);
+int mpicrypt_file_choose(mpicrypt_file_t *file);
+
+/* What a file that is one file begins with, when it is in use. */
+int mpicrypt_file_beginning(mpicrypt_file_t *file);
+/* A message if it is one. */
+int mpicrypt_file_only_read(const mpicrypt_file_t *file);
 
 /* Print the message for a sidecar that was found, but must not be renamed; returns its exit code. */
 int mpicrypt_file_elsewhere(const char *path, const char *found, const char *sidecar);

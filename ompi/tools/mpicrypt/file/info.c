@@ -30,13 +30,30 @@ static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
     return newest;
 }
 
+/* Without a key of ours nothing says how long a file is that is one file. */
+static uint64_t blocks_of(const mpicrypt_file_t *file, const opal_cryptfile_region_t *region, uint32_t number)
+{
+    uint64_t end, total = 0;
+
+    if (!region->encrypted || NULL == file->file) {
+        bool known = region->encrypted && !ompi_common_cryptmpio_posix_is_one(&file->posix);
+        return known ? (opal_cryptfile_tiling_before(&region->tiling, file->bytes) + region->block_bytes - 1) / region->block_bytes : 0;
+    }
+    end = opal_cryptfile_block_count(file->file, number, file->bytes);
+    for (uint64_t block = 0, here; (block = opal_cryptfile_block_next(file->file, number, block, end)) < end; block += here) {
+        here = opal_cryptfile_together(file->file, number, block);
+        here = here < end - block ? here : end - block;
+        total += here;
+    }
+    return total;
+}
+
 static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map, uint32_t number)
 {
     static const char *const grants[] = {"none", "decrypts", "yes"};
     const opal_cryptfile_region_t *region = &map->regions[number];
     opal_cryptfile_keystore_backend_t backend;
     uint16_t version = 0;
-    uint64_t before = 0 == region->tiling.run_count ? 0 : opal_cryptfile_tiling_before(&region->tiling, file->bytes);
 
     mpicrypt_table_count(table, number);
     mpicrypt_table_text(table, region->encrypted ? opal_cryptfile_algorithm_name(region->cipher) : "plain");
@@ -59,7 +76,7 @@ static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const 
         mpicrypt_table_count(table, region->tiling.run_count);
         mpicrypt_table_text(table, region->tiling.once ? "no" : "yes");
     }
-    mpicrypt_table_count(table, region->encrypted ? (before + region->block_bytes - 1) / region->block_bytes : 0);
+    mpicrypt_table_count(table, blocks_of(file, region, number));
 }
 
 static const char *copy_text(const opal_cryptfile_copy_state_t *copy)
@@ -86,10 +103,16 @@ static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *
     char path[PATH_MAX], beside[PATH_MAX];
     struct stat sidecar = {.st_size = 0};
 
+    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
+
     (void) fstat(file->posix.sidecar_fd, &sidecar);
     snprintf(path, sizeof(path), "%s", file->path);
-    snprintf(beside, sizeof(beside), "%s", file->sidecar);
-    printf("file        %s: %llu bytes\n", opal_crypt_harmless(path, ""), (unsigned long long) file->bytes);
+    snprintf(beside, sizeof(beside), "%s", one ? "none, the file" : file->sidecar);
+    if (NULL != file->file || !one) {
+        printf("file        %s: %llu bytes\n", opal_crypt_harmless(path, ""), (unsigned long long) file->bytes);
+    } else {
+        printf("file        %s\n", opal_crypt_harmless(path, ""));
+    }
     printf("sidecar     %s: %llu bytes, of which %llu are on disk\n", opal_crypt_harmless(beside, ""), (unsigned long long) sidecar.st_size,
            512 * (unsigned long long) sidecar.st_blocks);
     printf("UUID        ");
@@ -99,7 +122,7 @@ static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *
     printf("\nmap         generation %llu, %s\n", (unsigned long long) map->generation,
            NULL != file->map ? "verified" : "NOT VERIFIED: anybody may have written what follows");
     print_seal(file);
-    printf("copies      attribute: %s; sidecar: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
+    printf("copies      attribute: %s; %s: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]), one ? "file" : "sidecar",
            copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_0]), copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_1]));
 }
 

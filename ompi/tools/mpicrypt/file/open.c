@@ -121,19 +121,10 @@ static void recover(const mpicrypt_file_options_t *options, const mpicrypt_file_
 
 static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
 {
-    bool differ;
     int rc = OPAL_CRYPT_OK;
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
-        uint8_t *bytes;
-        size_t count;
-        rc = OPAL_CRYPTFILE_COPY_ATTRIBUTE == i
-                 ? ompi_common_cryptmpio_posix_attribute_read(&file->posix, &bytes, &count)
-                 : opal_cryptfile_sidecar_map_read(&file->posix.super, &file->header, i - OPAL_CRYPTFILE_COPY_SIDECAR_0, &bytes, &count);
-        if (OPAL_CRYPT_OK == rc) {
-            rc = opal_cryptfile_copy_judge(bytes, count, file->keystore, &file->copies[i]);
-            free(bytes);
-        }
+        rc = mpicrypt_file_judge_copy(file, (opal_cryptfile_copy_t) i);
         if (OPAL_CRYPT_OK == rc && NULL != options->recovery) {
             recover(options, file, &file->copies[i]);
         }
@@ -141,12 +132,12 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
     if (OPAL_CRYPT_OK != rc) {
         return failed(file, "its map cannot be read", OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_crypt_strerror(rc));
     }
-    file->best = opal_cryptfile_copy_choose(file->copies, file->header.uuid, &differ, &file->why);
+    file->best = mpicrypt_file_choose(file);
     if (file->best < 0) {
         return MPICRYPT_OK;
     }
     opal_cryptfile_copy_state_t *best = &file->copies[file->best];
-    rc = opal_cryptfile_sidecar_whole(&file->posix.super, &file->header, best->map, &file->why);
+    rc = ompi_common_cryptmpio_posix_is_one(&file->posix) ? OPAL_CRYPT_OK : opal_cryptfile_sidecar_whole(&file->posix.super, &file->header, best->map, &file->why);
     if (OPAL_CRYPT_OK != rc) {
         file->best = -1;
         return NULL != file->why.topic ? MPICRYPT_OK : failed(file, "its sidecar cannot be read", strerror(errno));
@@ -156,6 +147,7 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
         best->map = NULL;
         best->keys = NULL;
         file->recovered = best->recovered;
+        code = OPAL_CRYPT_OK == opal_cryptfile_size(file->file, &file->bytes) ? code : failed(file, strerror(errno), "");
     }
     if (file->recovered) {
         (void) mpicrypt_error(MPICRYPT_OK, "%s: a key is from its escrow alone: whoever has the public recovery key can have made "
@@ -218,28 +210,43 @@ int mpicrypt_file_elsewhere(const char *path, const char *found, const char *sid
                           path, found, sidecar);
 }
 
-int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
+static int open_sidecar(mpicrypt_file_t *file)
 {
     char found[PATH_MAX];
+    int code = MPICRYPT_OK;
 
-    *file = (mpicrypt_file_t){.path = path, .best = -1};
-    int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
-
-    if (MPICRYPT_OK == code
-        && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&file->posix, file->sidecar, found)) {
-        code = mpicrypt_file_elsewhere(path, found, file->sidecar);
+    if (OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&file->posix, file->sidecar, found)) {
+        code = mpicrypt_file_elsewhere(file->path, found, file->sidecar);
     }
     if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, 0)) {
         code = ENOENT == errno ? failed(file, "it is not encrypted, or its sidecar is missing", file->sidecar)
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
     }
+    return code;
+}
+
+int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
+{
+    bool one;
+
+    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
+
+    one = MPICRYPT_OK == code && ompi_common_cryptmpio_posix_begins_as_one(&file->posix, file->sidecar);
+    if (one) {
+        ompi_common_cryptmpio_posix_one(&file->posix);
+    }
+    code = MPICRYPT_OK != code || one ? code : open_sidecar(file);
+    code = MPICRYPT_OK == code && may_write ? mpicrypt_file_only_read(file) : code;
     code = MPICRYPT_OK == code ? mpicrypt_file_take(file, options->alone) : code;
     /* A job may have extended it, and sealed it, before we got the lock. */
     if (MPICRYPT_OK == code
         && OPAL_CRYPT_OK != file->posix.super.size(&file->posix.super, OPAL_CRYPTFILE_DATA, &file->bytes)) {
         code = failed(file, strerror(errno), "");
     }
-    if (MPICRYPT_OK == code && OPAL_CRYPT_OK != opal_cryptfile_sidecar_read(&file->posix.super, &file->header)) {
+    if (MPICRYPT_OK == code && one) {
+        code = mpicrypt_file_beginning(file);
+    } else if (MPICRYPT_OK == code && OPAL_CRYPT_OK != opal_cryptfile_sidecar_read(&file->posix.super, &file->header)) {
         code = mpicrypt_error(MPICRYPT_FAILED, "%s: it is damaged, or no such thing at all", file->sidecar);
     }
     if (MPICRYPT_OK == code) {

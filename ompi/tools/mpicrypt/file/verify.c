@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 
 enum { CONDITIONS = OPAL_CRYPTFILE_BLOCK_BAD + 1 };
 
@@ -26,19 +27,11 @@ static const mpicrypt_column_t region_columns[] = {
     {"region", "region", 0}, {"label", "label", 0}, {"checked", "checked", 0}, {"holes", "holes", 0}, {"good", "good", 0},
     {"behind", "behind", 0}, {"torn", "torn", 0}, {"bad", "bad", 0}, {"beyond", "beyond the end", 0}, {NULL, NULL, 0}};
 
-static uint64_t offset_of(const opal_cryptfile_region_t *region, uint64_t block)
-{
-    uint64_t offset = 0, together;
-
-    (void) opal_cryptfile_tiling_locate(&region->tiling, block * region->block_bytes, &offset, &together);
-    return offset;
-}
-
-static void list(tally_t *tally, const opal_cryptfile_region_t *region, uint32_t number, uint64_t block, const char *state)
+static void list(tally_t *tally, const mpicrypt_file_t *file, uint32_t number, uint64_t block, const char *state)
 {
     mpicrypt_table_count(tally->listed, number);
     mpicrypt_table_count(tally->listed, block);
-    mpicrypt_table_count(tally->listed, offset_of(region, block));
+    mpicrypt_table_count(tally->listed, opal_cryptfile_block_offset(file->file, number, block));
     mpicrypt_table_text(tally->listed, state);
 }
 
@@ -48,18 +41,19 @@ static int check_region(const mpicrypt_file_t *file, uint32_t number, tally_t *t
     uint64_t blocks = opal_cryptfile_block_count(file->file, number, file->bytes);
 
     memset(tally->count, 0, sizeof(tally->count));
-    for (uint64_t block = 0; block < blocks; ++block) {
+    for (uint64_t block = 0; (block = opal_cryptfile_block_next(file->file, number, block, blocks)) < blocks; ++block) {
         opal_cryptfile_block_condition_t condition;
         uint32_t plain_bytes;
         int rc = opal_cryptfile_check(file->file, number, block, &condition, &plain_bytes);
         if (OPAL_CRYPT_OK != rc) {
-            const opal_cryptfile_outcome_t outcome = {.rc = rc, .error = errno, .file_offset = offset_of(region, block)};
+            const opal_cryptfile_outcome_t outcome = {.rc = rc, .error = errno,
+                                                       .file_offset = opal_cryptfile_block_offset(file->file, number, block)};
             mpicrypt_progress_end();
             return mpicrypt_file_failed(file, &outcome);
         }
         ++tally->count[condition];
         if (OPAL_CRYPTFILE_BLOCK_TORN == condition || OPAL_CRYPTFILE_BLOCK_BAD == condition) {
-            list(tally, region, number, block, condition_names[condition]);
+            list(tally, file, number, block, condition_names[condition]);
         }
         if (0 == block % 256) {
             mpicrypt_progress(region->label, block, blocks);
@@ -153,9 +147,12 @@ int mpicrypt_file_check_seal(const mpicrypt_file_t *file)
 {
     opal_crypt_why_t why = {.topic = NULL};
     uint64_t bytes = file->bytes;
-    int rc = OPAL_CRYPT_OK;
+    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
+    opal_cryptfile_tree_t tree;
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    int rc = one && file->header.sealed ? opal_cryptfile_tree_check(file->file, &tree, hash, &why) : OPAL_CRYPT_OK;
 
-    for (uint32_t i = 0; file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
+    for (uint32_t i = 0; !one && file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
         if (NULL != file->keys[i].data_key) {
             rc = opal_cryptfile_seal_check(file->file, i, &bytes, &why);
         }
@@ -185,12 +182,14 @@ static int check_copies(const mpicrypt_file_t *file)
     bool kept = says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_0) || says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_1);
     bool forged = copies[OPAL_CRYPTFILE_COPY_SIDECAR_0].refused || copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].refused;
 
+    const char *where = ompi_common_cryptmpio_posix_is_one(&file->posix) ? file->path : file->sidecar;
+
     if (!kept) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: its copy of the map is missing or damaged; opening the file for writing repairs it",
-                              file->sidecar);
+                              where);
     }
     if (forged) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", file->sidecar);
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", where);
     }
     if (copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present && !says_the_same(file, OPAL_CRYPTFILE_COPY_ATTRIBUTE)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: the map in its attribute is another or damaged; opening the file for writing repairs it",

@@ -1,0 +1,66 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * Opening an encrypted file that is one file: what begins like one, and has no sidecar beside it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+
+static bool is_one(const mpicrypt_file_t *file) { return ompi_common_cryptmpio_posix_is_one(&file->posix); }
+
+static int failed(const mpicrypt_file_t *file, const char *what) { return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, what); }
+
+int mpicrypt_file_only_read(const mpicrypt_file_t *file)
+{
+    return is_one(file) ? failed(file, "it has no sidecar: mpicrypt can read such a file, but not change it") : MPICRYPT_OK;
+}
+
+int mpicrypt_file_beginning(mpicrypt_file_t *file)
+{
+    opal_cryptfile_state_t state = OPAL_CRYPTFILE_STATE_OPEN;
+    bool magic;
+    int rc = opal_cryptfile_beginning_read(&file->posix.super, &magic, &file->beginning, &state);
+
+    rc = OPAL_CRYPT_OK == rc && !magic ? OPAL_CRYPT_ERR_AUTH : rc;
+    file->header = (opal_cryptfile_sidecar_header_t){.sealed = OPAL_CRYPTFILE_STATE_SEALED == state};
+    memcpy(file->header.uuid, file->beginning.uuid, sizeof(file->header.uuid));
+    return OPAL_CRYPT_ERR_STORAGE == rc ? failed(file, strerror(errno))
+           : OPAL_CRYPT_ERR_CONFIG == rc ? failed(file, "another version of ompi-crypt made it")
+           : OPAL_CRYPT_OK != rc ? failed(file, "its header is damaged")
+           : OPAL_CRYPTFILE_STATE_MAKING == state ? failed(file, "it is being made, or whoever made it was killed") : MPICRYPT_OK;
+}
+
+int mpicrypt_file_judge_copy(mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
+{
+    opal_cryptfile_storage_t *storage = &file->posix.super;
+    uint8_t *bytes;
+    size_t count;
+    int place = (int) copy - OPAL_CRYPTFILE_COPY_SIDECAR_0;
+    int rc = OPAL_CRYPTFILE_COPY_ATTRIBUTE == copy ? ompi_common_cryptmpio_posix_attribute_read(&file->posix, &bytes, &count)
+             : is_one(file) ? opal_cryptfile_place_read(storage, &file->beginning, (unsigned) place, &bytes, &count)
+                            : opal_cryptfile_sidecar_map_read(storage, &file->header, place, &bytes, &count);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = is_one(file) && OPAL_CRYPTFILE_COPY_ATTRIBUTE != copy
+                 ? opal_cryptfile_place_judge(bytes, count, &file->beginning, file->keystore, &file->copies[copy])
+                 : opal_cryptfile_copy_judge_kind(bytes, count, is_one(file) ? OPAL_CRYPTFILE_KIND_ONE_MAP : OPAL_CRYPTFILE_KIND_MAP,
+                                                  file->keystore, &file->copies[copy]);
+        free(bytes);
+    }
+    return rc;
+}
+
+int mpicrypt_file_choose(mpicrypt_file_t *file)
+{
+    opal_cryptfile_copy_t chosen;
+    bool differ;
+
+    if (!is_one(file)) {
+        return opal_cryptfile_copy_choose(file->copies, file->header.uuid, &differ, &file->why);
+    }
+    return OPAL_CRYPT_OK == opal_cryptfile_header_choose(file->copies, &file->beginning, &chosen, &differ, &file->why) ? (int) chosen : -1;
+}
+

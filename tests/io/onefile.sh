@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# Files that are one file, made by the independent writer in Python, are read by jobs and the tool; what is damaged, or
+# has no key, is refused, and nothing changes such a file.
+. "$SRC/tests/io/common.sh"
+
+python3 -c 'import cryptography' 2>/dev/null || skip "python3 has no module cryptography"
+cluster_up 2
+keys_in "$CASE_DIR/keys" lab other
+keys_in "$CASE_DIR/strangers" lab
+key() { echo "$1=$(sed -n 's/^key plain //p' "$CASE_DIR/keys/$1.1")"; }
+write() { must python3 -B "$SRC/tests/vectors/onefile_v1.py" write "$@"; }
+tool() { in_variant mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
+program=$(mpi_program io convert)
+read_by_job() { run_io 3 "$program" read "$CASE_DIR/$1" "$CASE_DIR/$2"; }
+
+cd "$CASE_DIR"
+for ((i = 0; i < 2500; i++)); do echo "line $i of the plain file: canary"; done > plain
+head -c 100 plain > short
+: > empty
+# Larger than a group, and with holes.
+cp plain long
+truncate -s 16600000 long
+tail -n 1000 plain >> long
+
+write plain one "$(key lab)" aes-128-gcm:lab:4096:0:1:0:0+1
+for name in short empty long; do
+    write $name $name.one "$(key lab)" aes-256-gcm:lab:65536:0:1:0:0+1
+done
+cp one renamed
+for pair in 'plain one' 'plain renamed' 'short short.one' 'empty empty.one' 'long long.one'; do
+    read -r from file <<<"$pair"
+    must tool verify "$CASE_DIR/$file"
+    must tool decrypt "$CASE_DIR/$file" "$CASE_DIR/$file.back"
+    must cmp "$from" "$file.back"
+    must read_by_job "$from" "$file"
+done
+says "file        $CASE_DIR/one: $(stat -c %s plain) bytes" tool info "$CASE_DIR/one"
+says "attribute: none; file: verifies, verifies" tool info "$CASE_DIR/one"
+says "NOT VERIFIED" in_variant mpicrypt file info "$CASE_DIR/one" --keystore-dir "$CASE_DIR/strangers"
+
+# Blocks that do not fill a group, and bytes of no region.
+write long parts "$(key other)" aes-256-gcm:other:512:0:1000:0:0+700
+must tool verify "$CASE_DIR/parts"
+must_refuse "no region of the file's map holds these bytes" read_by_job long parts
+
+sum=$(cat one parts | sha256sum)
+# Nothing changes it.
+for verb in seal rekey reencrypt compact; do
+    must_refuse "it has no sidecar" tool $verb "$CASE_DIR/one"
+done
+must_refuse "it has no sidecar" tool cp --new-key "$CASE_DIR/one" "$CASE_DIR/copy"
+must_refuse "not write to it" run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"
+must_refuse "not write to it" run_io 2 --mca fs_crypt_key_label lab "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"
+[ "$(cat one parts | sha256sum)" = "$sum" ] || fail "it was changed"
+
+# at FILE OFFSET BYTES: a copy, changed there.
+at() { cp one "$1"; printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+refused() {
+    must_refuse "$1" tool decrypt "$CASE_DIR/$2" "$CASE_DIR/back"
+    must_refuse "$1" read_by_job plain "$2"
+}
+at header 40 x;                              refused "its header is damaged" header
+at state 512 '\0';                           refused "its header is damaged" state
+at begun 512 '\0'; truncate -s 8192 begun;   refused "it is being made, or whoever made it was killed" begun
+at maps 1100 x; printf x | dd of=maps bs=1 seek=4200 conv=notrunc status=none
+refused "no place of the file has one" maps
+at place 1100 x;                             must read_by_job plain place
+must tool decrypt "$CASE_DIR/place" "$CASE_DIR/place.back"
+size=$(stat -c %s one)
+at block $((size - 1)) '\377';               must_refuse "some blocks cannot be read" tool verify "$CASE_DIR/block"
+must_fail read_by_job plain block
+must_refuse "lab" in_variant mpicrypt file verify "$CASE_DIR/one" --keystore-dir "$CASE_DIR/strangers"
+must_refuse "key" run_io 2 --mca crypt_keystore_dir "$CASE_DIR/strangers" "$program" read "$CASE_DIR/plain" "$CASE_DIR/one"
+
+# What lies beside it as a sidecar makes it a file of the other kind.
+cp one beside; echo nothing > beside.mpicrypt
+must_fail read_by_job plain beside
