@@ -289,6 +289,36 @@ static void check_byte(const opal_cryptfile_map_t *map, const opal_cryptfile_reg
     EXPECT(stand + together == opal_cryptfile_geometry_stand(g, &region->tiling, offset + together - 1) + 1);
 }
 
+/* What a new file of these regions gets is valid, fits, and leaves most of a group to data. */
+static void check_choice(opal_cryptfile_map_t *map)
+{
+    opal_cryptfile_geometry_t read, *g = &map->geometry;
+    uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES];
+    size_t map_bytes = (size_t) draw(4000);
+
+    EXPECT(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, map_bytes));
+    opal_cryptfile_geometry_write(g, bytes);
+    EXPECT(OPAL_CRYPT_OK == opal_cryptfile_geometry_parse(bytes, &read));
+    EXPECT(OPAL_CRYPT_OK == opal_cryptfile_geometry_fits(map, map_bytes));
+    EXPECT(g->control_bytes <= g->group_bytes / 3);
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        EXPECT(!map->regions[i].encrypted || 0 == opal_cryptfile_geometry_data(g) % map->regions[i].block_bytes);
+    }
+}
+
+static void by_default(void)
+{
+    opal_cryptfile_map_t map = {.regions = calloc(1, sizeof(*map.regions))};
+    const opal_cryptfile_run_t run = {.offset = 0, .bytes = 1};
+
+    add_region_at(&map, 0, 1, false, &run, 1, 65536);
+    EXPECT(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(&map, 300));
+    EXPECT(16u << 20 == map.geometry.group_bytes && 262144 == map.geometry.control_bytes && 0 == map.geometry.header_bytes);
+    EXPECT(288 == map.geometry.entries && 3 == map.geometry.rooms && 65536 == map.geometry.room_bytes && 3072 == map.geometry.map_bytes);
+    opal_cryptfile_tiling_free(&map.regions[0].tiling);
+    free(map.regions);
+}
+
 static void at_random(void)
 {
     opal_cryptfile_map_t map;
@@ -324,6 +354,7 @@ static void at_random(void)
             }
         }
     }
+    check_choice(&map);
     drop_map(&map);
 }
 
@@ -377,6 +408,7 @@ static void test_bounds(void)
 int main(void)
 {
     test_bounds();
+    by_default();
     UNIT_GROUP("%d random maps, every byte counted", MAPS);
     for (unsigned i = 0; i < MAPS; ++i) {
         by_hand();

@@ -205,8 +205,7 @@ static int by_group(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* A: the most encrypted regions whose intervals, from first to last byte, touch one and the same group. */
-static int most_active(const opal_cryptfile_map_t *map, uint64_t *most)
+int opal_cryptfile_geometry_active(const opal_cryptfile_map_t *map, uint64_t *most)
 {
     uint64_t data = opal_cryptfile_geometry_data(&map->geometry), *first = calloc(2 * (size_t) map->region_count, sizeof(*first));
     size_t count = 0, ended = 0;
@@ -253,7 +252,7 @@ int opal_cryptfile_geometry_fits(const opal_cryptfile_map_t *map, size_t map_byt
         map_bytes > OPAL_CRYPTFILE_MAP_MAX_BYTES - 4) {
         return OPAL_CRYPT_ERR_AUTH;
     }
-    int rc = most_active(map, &active);
+    int rc = opal_cryptfile_geometry_active(map, &active);
     return OPAL_CRYPT_OK == rc && opal_cryptfile_geometry_data(g) / smallest + active > g->entries ? OPAL_CRYPT_ERR_AUTH : rc;
 }
 

@@ -96,6 +96,12 @@ uint64_t opal_cryptfile_geometry_blocks(const opal_cryptfile_geometry_t *geometr
 
 struct opal_cryptfile_map;
 
+/* A good geometry for the regions of a map, and for the map itself, which then has so many bytes and may become twice as long
+ * (geometry_choose.c).  Needs a region that is encrypted; ERR_MEMORY. */
+int opal_cryptfile_geometry_choose(struct opal_cryptfile_map *map, size_t map_bytes);
+/* A: the most encrypted regions whose intervals, from first to last byte, touch one and the same group. */
+int opal_cryptfile_geometry_active(const struct opal_cryptfile_map *map, uint64_t *most);
+
 /* Does the geometry of a map fit its regions and its own size in bytes?  ERR_AUTH, ERR_MEMORY. */
 int opal_cryptfile_geometry_fits(const struct opal_cryptfile_map *map, size_t map_bytes);
 
