@@ -46,13 +46,54 @@ must_refuse "no region of the file's map holds these bytes" read_by_job long par
 
 sum=$(cat one parts | sha256sum)
 # Nothing changes it.
-for verb in seal rekey reencrypt compact; do
+for verb in rekey reencrypt compact; do
     must_refuse "it has no sidecar" tool $verb "$CASE_DIR/one"
 done
 must_refuse "it has no sidecar" tool cp --new-key "$CASE_DIR/one" "$CASE_DIR/copy"
 must_refuse "not write to it" run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"
 must_refuse "not write to it" run_io 2 --mca fs_crypt_key_label lab "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"
 [ "$(cat one parts | sha256sum)" = "$sum" ] || fail "it was changed"
+
+# Seals.
+root_of() { python3 -B "$SRC/tests/vectors/onefile_v1.py" root "$1" "$(key lab)"; }
+sealed() { run_io 3 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/$1" "$CASE_DIR/$2" "${@:3}"; }
+for pair in 'plain one' 'empty empty.one' 'long long.one'; do
+    read -r from file <<<"$pair"
+    must_refuse "there is none" sealed "$from" "$file"
+    cp "$file" sealed
+    must tool seal "$CASE_DIR/sealed" > said
+    root=$(sed -n 's/^root //p' said)
+    [ "$(root_of sealed)" = "$root" ] || fail "the roots differ: $root"
+    must sealed "$from" sealed "$root"
+    must tool verify "$CASE_DIR/sealed" --root "$root"
+    says "$root" tool info "$CASE_DIR/sealed"
+    says "root $root" tool seal "$CASE_DIR/sealed"
+done
+cp one again
+must tool seal "$CASE_DIR/again" > said
+must_refuse "another version" sealed plain again "$root"
+must tool seal --anew "$CASE_DIR/again" > said.anew
+[ "$(root_of again)" = "$(sed -n 's/^root //p' said.anew)" ] && ! cmp said said.anew || fail "it was not sealed anew"
+truncate -s -1 again
+must_refuse "the size of the file is" tool verify "$CASE_DIR/again"
+must_refuse "the size of the file is" sealed plain again
+
+# The tool makes one, as tests say that it should.
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/one.so" "$SRC/tests/io/preload/one.c"
+makes() { in_variant env LD_PRELOAD="$CASE_DIR/one.so" mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
+for block in 512 64K 1M; do
+    for name in plain short empty long; do
+        must makes encrypt "$CASE_DIR/$name" "$CASE_DIR/$name.$block" --label lab --block-size $block
+        must test ! -e "$name.$block.mpicrypt"
+        must python3 -B "$SRC/tests/vectors/onefile_v1.py" compare $name $name.$block "$(key lab)"
+        must tool verify "$CASE_DIR/$name.$block"
+        must read_by_job $name $name.$block
+    done
+done
+says "attribute: verifies; file: verifies, verifies" tool info "$CASE_DIR/plain.64K"
+[ "$(du -k short.64K | cut -f1)" -le 20 ] || fail "100 bytes take $(du -k short.64K | cut -f1) KiB"
+must makes encrypt "$CASE_DIR/long" "$CASE_DIR/sparse" --label lab --sparse
+must read_by_job long sparse
 
 # at FILE OFFSET BYTES: a copy, changed there.
 at() { cp one "$1"; printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }

@@ -32,7 +32,13 @@
 /* Another process may have deleted it, and a third may have created a new one. */
 static bool lies_at(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
 {
-    return ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar);
+    char data[PATH_MAX];
+
+    if (!ompi_common_cryptmpio_posix_is_one(posix)) {
+        return ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar);
+    }
+    snprintf(data, sizeof(data), "%.*s", (int) (strlen(sidecar) - strlen(OPAL_CRYPTFILE_SIDECAR_SUFFIX)), sidecar);
+    return ompi_common_cryptmpio_posix_lies_at(posix->data_fd, data);
 }
 
 int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool *there)

@@ -188,7 +188,8 @@ int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posi
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
-        opal_cryptfile_map_digest_write(&digest, digest_bytes);
+        opal_cryptfile_map_digest_write_kind(&digest, 0 == map->geometry.group_bytes ? OPAL_CRYPTFILE_KIND_DIGEST
+                                                                                     : OPAL_CRYPTFILE_KIND_ONE_DIGEST, digest_bytes);
         /* A digest newer than the sidecar's map, which a power failure could leave, would look like an attack. */
         if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_sync_sidecar(posix)) {
             return OPAL_CRYPT_ERR_STORAGE;

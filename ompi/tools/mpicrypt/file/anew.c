@@ -180,7 +180,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_only_read(from);
+    code = mpicrypt_file_not_one(from);
     code = MPICRYPT_OK == code ? mpicrypt_file_proved(from) : code;
     if (MPICRYPT_OK == code && from->header.sealed) {
         opal_crypt_why_t why = {.topic = NULL};

@@ -97,6 +97,7 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     mpicrypt_file_t file;
     const char *part;
     uint64_t number;
+    bool one = false;
 
     if (0 != fstat(from, &status)) {
         return failed(from_path);
@@ -112,13 +113,14 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
         if (MPICRYPT_OK == code && !mpicrypt_file_protect(&file, mode)) {
             code = failed(to);
         }
+        one = ompi_common_cryptmpio_posix_is_one(&file.posix);
         mpicrypt_file_close(&file);
     }
     if (MPICRYPT_OK != code) {
         mpicrypt_file_drop();
         return code;
     }
-    return mpicrypt_file_finish(to, true);
+    return mpicrypt_file_finish(to, !one);
 }
 
 int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)

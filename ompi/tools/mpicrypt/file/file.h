@@ -61,8 +61,13 @@ int mpicrypt_file_choose(mpicrypt_file_t *file);
 
 /* What a file that is one file begins with, when it is in use. */
 int mpicrypt_file_beginning(mpicrypt_file_t *file);
+/* Make it of an empty file, and of the map, which has a geometry; and seal it; return codes of the core. */
+int mpicrypt_file_make_one(mpicrypt_file_t *file);
+int mpicrypt_file_seal_one(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome);
+/* Is it what was sealed, and by which seal?  An exit code. */
+int mpicrypt_file_root_one(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 /* A message if it is one. */
-int mpicrypt_file_only_read(const mpicrypt_file_t *file);
+int mpicrypt_file_not_one(const mpicrypt_file_t *file);
 
 /* Print the message for a sidecar that was found, but must not be renamed; returns its exit code. */
 int mpicrypt_file_elsewhere(const char *path, const char *found, const char *sidecar);
@@ -108,7 +113,7 @@ int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_cryptfile_outco
 int mpicrypt_file_make_seal(mpicrypt_file_t *file);
 
 /* Check all regions that we have keys for against the file's seal, if any; prints a message if they do not match. */
-int mpicrypt_file_check_seal(const mpicrypt_file_t *file);
+int mpicrypt_file_check_seal(mpicrypt_file_t *file);
 
 /* Results besides the blocks: the seal is valid, or absent; the copies of the map are as they should be. */
 typedef struct mpicrypt_file_around {

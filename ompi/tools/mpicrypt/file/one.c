@@ -1,21 +1,23 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening an encrypted file that is one file: what begins like one, and has no sidecar beside it.
+ * Opening, making and sealing an encrypted file that is one file: what begins like one, and has no sidecar beside it.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "file.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 
 static bool is_one(const mpicrypt_file_t *file) { return ompi_common_cryptmpio_posix_is_one(&file->posix); }
 
 static int failed(const mpicrypt_file_t *file, const char *what) { return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, what); }
 
-int mpicrypt_file_only_read(const mpicrypt_file_t *file)
+int mpicrypt_file_not_one(const mpicrypt_file_t *file)
 {
-    return is_one(file) ? failed(file, "it has no sidecar: mpicrypt can read such a file, but not change it") : MPICRYPT_OK;
+    return is_one(file) ? failed(file, "it has no sidecar: mpicrypt cannot do this with such a file") : MPICRYPT_OK;
 }
 
 int mpicrypt_file_beginning(mpicrypt_file_t *file)
@@ -64,3 +66,49 @@ int mpicrypt_file_choose(mpicrypt_file_t *file)
     return OPAL_CRYPT_OK == opal_cryptfile_header_choose(file->copies, &file->beginning, &chosen, &differ, &file->why) ? (int) chosen : -1;
 }
 
+
+int mpicrypt_file_make_one(mpicrypt_file_t *file)
+{
+    opal_cryptfile_storage_t *storage = &file->posix.super;
+    bool there = false;
+
+    ompi_common_cryptmpio_posix_one(&file->posix);
+    int rc = ompi_common_cryptmpio_posix_maker_lock(&file->posix, file->sidecar, &there);
+    if (OPAL_CRYPT_OK == rc && !there) {
+        errno = ESTALE;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    rc = rc ? rc : opal_cryptfile_make_begin(storage, file->map, NULL);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
+    rc = rc ? rc : opal_cryptfile_make_end(storage, file->map);
+    if (OPAL_CRYPT_OK == rc) {
+        ompi_common_cryptmpio_posix_maker_unlock(&file->posix);
+    }
+    return rc;
+}
+
+int mpicrypt_file_root_one(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+{
+    opal_cryptfile_tree_t tree;
+    opal_crypt_why_t why = {.topic = NULL};
+    int rc = opal_cryptfile_tree_check(file->file, &tree, hash, &why);
+
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
+}
+
+int mpicrypt_file_seal_one(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome)
+{
+    opal_cryptfile_tree_t tree = {.size = file->bytes};
+    int rc = file->header.sealed ? opal_cryptfile_tree_unseal(file->file) : OPAL_CRYPT_OK;
+
+    opal_crypt_random(tree.id, sizeof(tree.id));
+    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        rc = file->map->regions[i].encrypted ? opal_cryptfile_tree_fields(file->file, i, tree.size, outcome) : rc;
+    }
+    rc = rc ? rc : opal_cryptfile_tree_make(file->file, &tree);
+    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
+        rc = file->map->regions[i].encrypted ? opal_cryptfile_tree_root(file->file, i, &tree) : rc;
+    }
+    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    return rc ? rc : opal_cryptfile_tree_finish(file->file, &tree);
+}

@@ -237,7 +237,6 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
         ompi_common_cryptmpio_posix_one(&file->posix);
     }
     code = MPICRYPT_OK != code || one ? code : open_sidecar(file);
-    code = MPICRYPT_OK == code && may_write ? mpicrypt_file_only_read(file) : code;
     code = MPICRYPT_OK == code ? mpicrypt_file_take(file, options->alone) : code;
     /* A job may have extended it, and sealed it, before we got the lock. */
     if (MPICRYPT_OK == code
@@ -323,6 +322,9 @@ static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_
     rc = opal_cryptfile_map_add(*map, &ask, &region, &added, why);
     opal_cryptfile_tiling_free(&tiling);
     rc = rc ? rc : opal_cryptfile_map_lock(*map, region, file->keystore, key, why);
+    if (OPAL_CRYPT_OK == rc && opal_cryptfile_makes_one()) {
+        rc = opal_cryptfile_geometry_choose(*map, opal_cryptfile_map_bytes(*map) + OPAL_CRYPTFILE_GEOMETRY_BYTES);
+    }
     if (OPAL_CRYPT_OK == rc) {
         (*map)->generation = 1;
         rc = opal_cryptfile_map_mac(*map, region, key->data_key, (*map)->regions[region].mac);
@@ -347,6 +349,9 @@ static int begin_sidecar(mpicrypt_file_t *file)
 
 static int store_map(mpicrypt_file_t *file)
 {
+    if (0 != file->map->geometry.group_bytes) {
+        return mpicrypt_file_make_one(file);
+    }
     int rc = begin_sidecar(file);
 
     rc = rc ? rc : opal_cryptfile_sidecar_create(&file->posix.super, file->map->uuid);
@@ -368,7 +373,8 @@ static int make_map_like(const opal_cryptfile_map_t *like, uint64_t number, cons
 
     if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_map_write(like, bytes);
-        rc = opal_cryptfile_map_parse(bytes, count, map);
+        rc = opal_cryptfile_map_parse_kind(bytes, count, 0 == like->geometry.group_bytes ? OPAL_CRYPTFILE_KIND_MAP
+                                                                                         : OPAL_CRYPTFILE_KIND_ONE_MAP, map);
     }
     free(bytes);
     if (OPAL_CRYPT_OK == rc) {
@@ -401,7 +407,7 @@ static int make_parts(const mpicrypt_file_options_t *options, const opal_cryptfi
         opal_cryptfile_map_destroy(map);
         return code;
     }
-    return OPAL_CRYPT_OK == store_map(file) ? MPICRYPT_OK : failed(file, "its sidecar cannot be made", strerror(errno));
+    return OPAL_CRYPT_OK == store_map(file) ? MPICRYPT_OK : failed(file, "its map cannot be stored", strerror(errno));
 }
 
 static void remove_parts(mpicrypt_file_t *file)
@@ -409,7 +415,7 @@ static void remove_parts(mpicrypt_file_t *file)
     if (file->posix.data_fd >= 0) {
         (void) unlink(file->path);
     }
-    if (file->posix.sidecar_fd >= 0) {
+    if (file->posix.sidecar_fd >= 0 && !ompi_common_cryptmpio_posix_is_one(&file->posix)) {
         (void) unlink(file->sidecar);
     }
     mpicrypt_file_close(file);

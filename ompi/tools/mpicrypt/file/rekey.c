@@ -101,7 +101,8 @@ int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_proved(&file);
+    code = mpicrypt_file_not_one(&file);
+    code = MPICRYPT_OK == code ? mpicrypt_file_proved(&file) : code;
     code = MPICRYPT_OK != code ? code
            : NULL == file.keystore ? mpicrypt_error(MPICRYPT_FAILED, "%s: without a keystore there is nothing to wrap under", path)
                                  : rekey(&file);

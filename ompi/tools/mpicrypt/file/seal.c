@@ -20,6 +20,14 @@ static int make(mpicrypt_file_t *file)
     opal_cryptfile_outcome_t outcome;
     opal_crypt_why_t why = {.topic = NULL};
     uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES];
+
+    if (ompi_common_cryptmpio_posix_is_one(&file->posix)) {
+        outcome.rc = OPAL_CRYPT_OK;
+        int sealed = mpicrypt_file_seal_one(file, &outcome);
+        return OPAL_CRYPT_OK == sealed ? MPICRYPT_OK
+               : OPAL_CRYPT_OK != outcome.rc ? mpicrypt_file_failed(file, &outcome)
+                                             : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, strerror(errno));
+    }
     int rc = opal_cryptfile_sidecar_unseal(storage);
 
     rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
@@ -37,10 +45,17 @@ static int make(mpicrypt_file_t *file)
                                : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, strerror(errno));
 }
 
+static void print_root(const uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+{
+    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
+
+    opal_cryptfile_seal_text(hash, text);
+    printf("root %s\n", text);
+}
+
 int mpicrypt_file_make_seal(mpicrypt_file_t *file)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
     int code = make(file);
 
     if (MPICRYPT_OK != code) {
@@ -49,9 +64,22 @@ int mpicrypt_file_make_seal(mpicrypt_file_t *file)
     if (OPAL_CRYPT_OK != opal_cryptfile_seal_hash(file->file, hash)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: it is sealed, but its root cannot be told: %s", file->path, strerror(errno));
     }
-    opal_cryptfile_seal_text(hash, text);
-    printf("root %s\n", text);
+    print_root(hash);
     return MPICRYPT_OK;
+}
+
+/* A seal of one file that holds stays: while another is made nothing watches that it is of the same blocks. */
+static int keep_seal(mpicrypt_file_t *file)
+{
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    int code = mpicrypt_file_check(file, NULL);
+
+    code = MPICRYPT_OK == code ? mpicrypt_file_root_one(file, hash) : code;
+    if (MPICRYPT_OK == code) {
+        printf("\n");
+        print_root(hash);
+    }
+    return code;
 }
 
 int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
@@ -63,6 +91,11 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
     int code = mpicrypt_file_open_verified(&with, path, true, &file);
 
     if (MPICRYPT_OK != code) {
+        return code;
+    }
+    if (!options->anew && file.header.sealed && ompi_common_cryptmpio_posix_is_one(&file.posix)) {
+        code = keep_seal(&file);
+        mpicrypt_file_close(&file);
         return code;
     }
     code = options->anew ? MPICRYPT_OK : mpicrypt_file_check_seal(&file);

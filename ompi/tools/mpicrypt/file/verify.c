@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "file.h"
-#include "opal/mca/common/cryptfile/file/seal_tree.h"
 
 enum { CONDITIONS = OPAL_CRYPTFILE_BLOCK_BAD + 1 };
 
@@ -143,16 +142,18 @@ int mpicrypt_file_check(const mpicrypt_file_t *file, const mpicrypt_file_around_
     return code;
 }
 
-int mpicrypt_file_check_seal(const mpicrypt_file_t *file)
+int mpicrypt_file_check_seal(mpicrypt_file_t *file)
 {
     opal_crypt_why_t why = {.topic = NULL};
     uint64_t bytes = file->bytes;
     bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
-    opal_cryptfile_tree_t tree;
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    int rc = one && file->header.sealed ? opal_cryptfile_tree_check(file->file, &tree, hash, &why) : OPAL_CRYPT_OK;
+    int rc = OPAL_CRYPT_OK;
 
-    for (uint32_t i = 0; !one && file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
+    if (one && file->header.sealed) {
+        return mpicrypt_file_root_one(file, hash);
+    }
+    for (uint32_t i = 0; file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
         if (NULL != file->keys[i].data_key) {
             rc = opal_cryptfile_seal_check(file->file, i, &bytes, &why);
         }
@@ -201,7 +202,7 @@ static int check_copies(const mpicrypt_file_t *file)
 /* ---- the command ---- */
 
 /* A sealed file must match its seal; its blocks are checked in any case. */
-static int check_seal(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file)
+static int check_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
 {
     int code = mpicrypt_file_check_seal(file);
 

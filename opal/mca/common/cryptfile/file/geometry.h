@@ -99,6 +99,9 @@ struct opal_cryptfile_map;
 /* A good geometry for the regions of a map, and for the map itself, which then has so many bytes and may become twice as long
  * (geometry_choose.c).  Needs a region that is encrypted; ERR_MEMORY. */
 int opal_cryptfile_geometry_choose(struct opal_cryptfile_map *map, size_t map_bytes);
+/* Does a new file become one file?  No, until nothing is open in docs/design/012-one-file.rst; tests put a function of this name in
+ * front of it. */
+bool opal_cryptfile_makes_one(void);
 /* A: the most encrypted regions whose intervals, from first to last byte, touch one and the same group. */
 int opal_cryptfile_geometry_active(const struct opal_cryptfile_map *map, uint64_t *most);
 

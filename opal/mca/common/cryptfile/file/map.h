@@ -129,8 +129,16 @@ typedef struct opal_cryptfile_map_digest {
 } opal_cryptfile_map_digest_t;
 
 int opal_cryptfile_map_digest(const opal_cryptfile_map_t *map, opal_cryptfile_map_digest_t *digest);
-void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest,
-                                     uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES]);
+/* Of a map of this kind. */
+void opal_cryptfile_map_digest_write_kind(const opal_cryptfile_map_digest_t *digest, opal_cryptfile_kind_t kind,
+                                          uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES]);
+
+static inline void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest,
+                                                   uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES])
+{
+    opal_cryptfile_map_digest_write_kind(digest, OPAL_CRYPTFILE_KIND_DIGEST, bytes);
+}
+
 int opal_cryptfile_map_digest_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
                                          opal_cryptfile_map_digest_t *digest);
 

@@ -352,10 +352,10 @@ int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_crypt
 
 /* ---- the digest ---- */
 
-void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest,
-                                     uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES])
+void opal_cryptfile_map_digest_write_kind(const opal_cryptfile_map_digest_t *digest, opal_cryptfile_kind_t kind,
+                                          uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES])
 {
-    write_head(bytes, OPAL_CRYPTFILE_KIND_DIGEST, 0, digest->uuid, digest->generation);
+    write_head(bytes, kind, 0, digest->uuid, digest->generation);
     put64(bytes + 40, 0);
     memcpy(bytes + 48, digest->hash, sizeof(digest->hash));
 }
