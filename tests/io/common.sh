@@ -17,7 +17,13 @@ keys_in() {
 # run_io N PROGRAM [ARGUMENT...]: on N processes.
 run_io() {
     local n=$1; shift
-    vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) "$@"
+    vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) ${AS_ONE:+-x LD_PRELOAD="$AS_ONE"} "$@"
+}
+
+# as_one: from now on run_io makes encrypted files that are one file (docs/design/012-one-file.rst).
+as_one() {
+    AS_ONE=$CASE_DIR/one.so
+    must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$AS_ONE" "$SRC/tests/io/preload/one.c"
 }
 
 # must_refuse TEXT COMMAND...: it has to fail and to say TEXT, and none of its processes waits for another.

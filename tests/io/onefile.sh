@@ -50,8 +50,8 @@ for verb in rekey reencrypt compact; do
     must_refuse "it has no sidecar" tool $verb "$CASE_DIR/one"
 done
 must_refuse "it has no sidecar" tool cp --new-key "$CASE_DIR/one" "$CASE_DIR/copy"
-must_refuse "not write to it" run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"
-must_refuse "not write to it" run_io 2 --mca fs_crypt_key_label lab "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"
+must_fail run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"        # regions over one that there is
+must_refuse "a job cannot seal a file that has no sidecar" run_io 2 --mca fs_crypt_seal 1 "$program" over "$CASE_DIR/plain" "$CASE_DIR/one"
 [ "$(cat one parts | sha256sum)" = "$sum" ] || fail "it was changed"
 
 # Seals.
@@ -79,7 +79,8 @@ must_refuse "the size of the file is" tool verify "$CASE_DIR/again"
 must_refuse "the size of the file is" sealed plain again
 
 # The tool makes one, as tests say that it should.
-must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/one.so" "$SRC/tests/io/preload/one.c"
+as_one
+unset AS_ONE
 makes() { in_variant env LD_PRELOAD="$CASE_DIR/one.so" mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
 for block in 512 64K 1M; do
     for name in plain short empty long; do
@@ -94,6 +95,40 @@ says "attribute: verifies; file: verifies, verifies" tool info "$CASE_DIR/plain.
 [ "$(du -k short.64K | cut -f1)" -le 20 ] || fail "100 bytes take $(du -k short.64K | cut -f1) KiB"
 must makes encrypt "$CASE_DIR/long" "$CASE_DIR/sparse" --label lab --sparse
 must read_by_job long sparse
+
+# Jobs write over what there is, and lengthen it.
+over() { run_io 3 "$program" over "$CASE_DIR/$1" "$CASE_DIR/$2"; }
+tr a-z b-za < plain > other
+for block in 512 64K 1M; do
+    cp --preserve=all plain.$block written
+    cp plain expected
+    for name in other long other; do
+        must over $name written
+        dd if=$name of=expected conv=notrunc status=none
+        must python3 -B "$SRC/tests/vectors/onefile_v1.py" compare expected written "$(key lab)"
+        must tool verify "$CASE_DIR/written"
+        must read_by_job expected written
+    done
+done
+# A seal is taken off, if it holds.
+cp sealed broken
+printf '\377\377' | dd of=broken bs=1 seek=$((225280 + 100)) conv=notrunc status=none     # what is sealed of the first block
+must_refuse "some blocks are not those that were sealed" tool verify "$CASE_DIR/broken"
+must_refuse "some blocks are not those that were sealed" over plain broken
+must tool verify "$CASE_DIR/sealed" --root "$root"
+must over plain sealed
+says "seal: none" tool verify "$CASE_DIR/sealed"
+cp long expected
+dd if=plain of=expected conv=notrunc status=none
+must read_by_job expected sealed
+# A place that was damaged is repaired.
+cp one place
+printf x | dd of=place bs=1 seek=1100 conv=notrunc status=none
+says "file: damaged, verifies" tool info "$CASE_DIR/place"
+must over plain place
+says "attribute: verifies; file: verifies, verifies" tool info "$CASE_DIR/place"
+must run_io 1 "$program" delete plain "$CASE_DIR/place"
+must test ! -e place
 
 # at FILE OFFSET BYTES: a copy, changed there.
 at() { cp one "$1"; printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }

@@ -225,6 +225,31 @@ static int file_write_ordered_end(ompi_file_t *fh, const void *buf, ompi_status_
 
 /* ---- the file's size ---- */
 
+/* One file is lengthened as by set_size, but never cut; then it gets room, with all that lies between. */
+static int preallocate_one(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE bytes, int rc)
+{
+    OMPI_MPI_OFFSET_TYPE now = 0;
+    bool longer = false;
+
+    if (MPI_SUCCESS == rc && 0 == state->fh->f_rank) {
+        rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
+        longer = MPI_SUCCESS == rc && bytes > now;
+    }
+    rc = ompi_common_cryptmpio_agree_any(state->fh, rc, &longer);
+    if (MPI_SUCCESS == rc && longer) {
+        rc = ompi_common_cryptmpio_set_size(state, bytes);
+    }
+    if (MPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > 0) {
+        const off_t end = (off_t) opal_cryptfile_geometry_end(&state->beginning.geometry, (uint64_t) bytes);
+        int error;
+        do {
+            error = 0 == fallocate(state->posix.data_fd, FALLOC_FL_KEEP_SIZE, 0, end) ? 0 : errno;
+        } while (EINTR == error);
+        rc = 0 == error ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
+    }
+    return ompi_common_cryptmpio_agree(state->fh, rc);
+}
+
 /* OMPIO would read and write everything through the view of rank 0.  New bytes
  * are a hole, with space reserved. */
 static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
@@ -243,6 +268,9 @@ static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
     (void) ompi_common_cryptmpio_posix_refresh(&state->posix);     /* as in set_size */
     int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
 
+    if (ompi_common_cryptmpio_is_one(state)) {
+        return preallocate_one(state, bytes, ompi_common_cryptmpio_agree(state->fh, rc));
+    }
     if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > 0) {
         do {
             rc = 0 == fallocate(state->posix.data_fd, 0, 0, bytes) ? 0 : errno;

@@ -72,8 +72,8 @@ typedef struct ompi_common_cryptmpio_look {
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
-    bool one;                                   /* encrypted, and one file, which begins so: */
-    opal_cryptfile_header_t beginning;
+    bool one;                                   /* one file, encrypted or ours to make; */
+    opal_cryptfile_header_t beginning;          /* if it is encrypted, it begins so */
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
     uint8_t *copies[OPAL_CRYPTFILE_COPIES];     /* broadcast separately */
@@ -87,6 +87,10 @@ void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common
 int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, const char **topic,
                                    const char **detail);
 
+/* The same of a file that is to become one: ours to make, with the maker's lock; true: look again. */
+bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);
+
+/* One that is made. */
 static inline bool ompi_common_cryptmpio_is_one(const ompi_common_cryptmpio_file_t *state)
 {
     return 0 != state->beginning.geometry.group_bytes;

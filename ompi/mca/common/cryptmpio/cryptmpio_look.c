@@ -217,6 +217,29 @@ static bool look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
+static bool begin_one(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    int error;
+    bool again = ompi_common_cryptmpio_begin_one(state, look, &error);
+
+    if (MPI_SUCCESS != error) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
+        look->error = error;
+    }
+    return again;
+}
+
+/* Begun by a maker that was killed, or that is at it, for whose lock is waited then. */
+static bool is_begun(ompi_common_cryptmpio_file_t *state)
+{
+    opal_cryptfile_header_t header;
+    opal_cryptfile_state_t begun;
+    bool magic;
+
+    return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(&state->posix.super, &magic, &header, &begun) && magic &&
+           OPAL_CRYPTFILE_STATE_MAKING == begun;
+}
+
 /* `was_empty`: before the search for a map. */
 static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, bool was_empty)
 {
@@ -236,6 +259,8 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
         refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
     } else if (bytes > 0 && !meant && look->seal) {       /* it may have replaced a sealed file */
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
+    } else if (wanted && state->posix.may_write && opal_cryptfile_makes_one()) {
+        return begin_one(state, look);
     } else if (wanted && state->posix.may_write) {
         if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, O_CREAT)) {
             return true;
@@ -260,19 +285,36 @@ static bool is_no_file(const ompi_common_cryptmpio_file_t *state)
     return 0 == fstat(state->posix.data_fd, &status) && !S_ISREG(status.st_mode);
 }
 
+/* One file, which another program has emptied: a writer with a label makes it anew. */
+static bool was_emptied(ompi_common_cryptmpio_file_t *state, const look_t *look)
+{
+    opal_cryptfile_kind_t kind;
+    const size_t count = look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE];
+
+    return '\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one() && is_empty(state) &&
+           OPAL_CRYPT_OK == opal_cryptfile_kind(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], count, &kind) &&
+           (OPAL_CRYPTFILE_KIND_ONE_MAP == kind || OPAL_CRYPTFILE_KIND_ONE_DIGEST == kind);
+}
+
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     char found[PATH_MAX];
     bool was_empty;
 
     ompi_common_cryptmpio_posix_close(&state->posix);
+    look->one = false;
     was_empty = is_empty(state);
     if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if (ompi_common_cryptmpio_posix_begins_as_one(&state->posix, state->sidecar)) {
+        if ('\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one() && is_begun(state)) {
+            return begin_one(state, look);
+        }
         verdict_t verdict = {MPI_SUCCESS, NULL, NULL};
         verdict.error = ompi_common_cryptmpio_read_one(state, look, &verdict.topic, &verdict.detail);
         judge(state, look, &verdict);
+    } else if (was_emptied(state, look)) {
+        return begin_one(state, look);
     } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0
                && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&state->posix, state->sidecar, found)) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-elsewhere", found);
@@ -305,6 +347,15 @@ static bool take(ompi_common_cryptmpio_file_t *state, look_t *look)
     return again;
 }
 
+/* One file. */
+static bool holds_none(ompi_common_cryptmpio_file_t *state, const look_t *look)
+{
+    uint64_t end;
+
+    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &end) &&
+           0 == opal_cryptfile_geometry_size(&look->beginning.geometry, end);
+}
+
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     const bool reads = !state->posix.may_write, meant = look->meant_plain && reads;
@@ -323,6 +374,6 @@ void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, look_t *loo
     } else {
         while (look_once(state, look) || take(state, look)) {
         }
-        look->empty = is_empty(state);
+        look->empty = OMPI_CRYPTMPIO_LOOK_ENCRYPTED == look->kind && look->one ? holds_none(state, look) : is_empty(state);
     }
 }

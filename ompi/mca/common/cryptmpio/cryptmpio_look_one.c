@@ -6,10 +6,13 @@
 #include "cryptmpio_internal.h"
 
 #include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
+#include "opal/mca/common/crypt/base/le.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char no_seal[] = "fs_crypt_seal is set, and a job cannot seal a file that has no sidecar";
 
 /* What the places have, as far as it can be a map. */
 static int read_places(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look)
@@ -27,6 +30,53 @@ static int read_places(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpi
     return rc;
 }
 
+/* Empty, or left by a maker that was killed: 512 zeros, or a whole header in state 0. */
+static bool is_unmade(ompi_common_cryptmpio_file_t *state)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
+    const opal_cryptfile_extent_t extent = {0, bytes, sizeof(bytes)};
+    opal_cryptfile_header_t header;
+    opal_cryptfile_state_t begun;
+    uint64_t end;
+    bool magic;
+
+    if (OPAL_CRYPT_OK != storage->size(storage, OPAL_CRYPTFILE_DATA, &end)) {
+        return false;
+    }
+    if (end <= sizeof(bytes)) {
+        return 0 == end || (sizeof(bytes) == end && OPAL_CRYPT_OK == storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1) &&
+                            opal_crypt_all_zero(bytes, sizeof(bytes)));
+    }
+    return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &begun) && magic && OPAL_CRYPTFILE_STATE_MAKING == begun;
+}
+
+bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error)
+{
+    bool there;
+
+    *error = MPI_SUCCESS;
+    if (look->seal) {                   /* nothing watches yet what is written to one file */
+        opal_crypt_why_t why;
+        (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-failed", "%s", no_seal);
+        ompi_common_cryptmpio_show(state, &why);
+        *error = MPI_ERR_ACCESS;
+        return false;
+    }
+    ompi_common_cryptmpio_posix_one(&state->posix);
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->sidecar, &there)) {
+        *error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+        return false;
+    }
+    if (is_unmade(state)) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
+        look->one = true;
+        return false;
+    }
+    ompi_common_cryptmpio_posix_close(&state->posix);   /* another has made it, or written to it */
+    return true;
+}
+
 int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, const char **topic,
                                    const char **detail)
 {
@@ -35,8 +85,8 @@ int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_com
     int rc = opal_cryptfile_beginning_read(&state->posix.super, &magic, &look->beginning, &begun);
 
     *topic = "file-failed";
-    if (state->posix.may_write) {
-        *detail = "it has no sidecar: a job can read such a file, but not write to it";
+    if (state->posix.may_write && look->seal) {
+        *detail = no_seal;
         return MPI_ERR_ACCESS;
     }
     if (OPAL_CRYPT_ERR_CONFIG == rc) {

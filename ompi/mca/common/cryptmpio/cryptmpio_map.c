@@ -45,7 +45,8 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     }
     if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, NULL == bytes ? MPI_ERR_NO_MEM : MPI_SUCCESS)
         && OMPI_SUCCESS == ompi_common_cryptmpio_bcast(fh, root, bytes, count)) {
-        rc = opal_cryptfile_map_parse(bytes, count, map);
+        rc = opal_cryptfile_map_parse_kind(bytes, count, ompi_common_cryptmpio_is_one(state) ? OPAL_CRYPTFILE_KIND_ONE_MAP
+                                                                                             : OPAL_CRYPTFILE_KIND_MAP, map);
     }
     free(bytes);
     rc = 0 == count ? OPAL_CRYPT_ERR_ACCESS : rc;
@@ -147,6 +148,24 @@ static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_c
     return ompi_common_cryptmpio_agree(state->fh, there ? MPI_SUCCESS : MPI_ERR_ARG);
 }
 
+/* It has no keys yet. */
+static size_t map_bytes_most(const opal_cryptfile_map_t *map)
+{
+    return opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES + (size_t) map->region_count * OPAL_CRYPTFILE_WRAPPED_MAX;
+}
+
+/* The geometry of one file stays. */
+static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    int rc = 0 == map->geometry.group_bytes ? OPAL_CRYPT_OK : opal_cryptfile_geometry_fits(map, opal_cryptfile_map_bytes(map));
+
+    if (OPAL_CRYPT_ERR_AUTH == rc) {
+        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-size", "the file was made for fewer regions, or for larger blocks");
+    }
+    return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
+}
+
 /* ---- all of it ---- */
 
 /* A rest must be the last region: bytes already written as the rest would become part of a new
@@ -208,9 +227,16 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         return error;
     }
     ++map->generation;
-    error = state->posix.may_write ? ompi_common_cryptmpio_seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
+    if (anew && state->one) {
+        int rc = opal_cryptfile_geometry_choose(map, map_bytes_most(map));
+        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, 0));
+    }
+    error = MPI_SUCCESS != error ? error : state->posix.may_write ? ompi_common_cryptmpio_seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
     if (MPI_SUCCESS == error) {
         error = check_ciphers(state, map, old, keys);
+    }
+    if (MPI_SUCCESS == error) {
+        error = check_fits(state, map);
     }
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_store(state, map, anew);
@@ -239,7 +265,7 @@ static int has_bytes(const ompi_common_cryptmpio_file_t *state, bool *has)
     int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &bytes), errno)
                                        : MPI_SUCCESS;
 
-    *has = bytes > 0;
+    *has = !(state->one && state->making) && (ompi_common_cryptmpio_is_one(state) ? opal_cryptfile_geometry_size(&state->beginning.geometry, bytes) : bytes) > 0;
     return ompi_common_cryptmpio_agree_any(state->fh, error, has);
 }
 

@@ -158,6 +158,7 @@ static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     int error = hand_out(state, look);
     state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
+    state->one = look->one;
     state->seal = look->seal;
     state->must = look->require;
     state->bare = look->bare;
@@ -187,6 +188,28 @@ static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
     return NULL == why.topic ? ompi_common_cryptmpio_stored(state, rc, "its sidecar cannot be read") : ompi_common_cryptmpio_told(state, rc, &why);
 }
 
+static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_map_digest_t *b)
+{
+    return 0 == memcmp(a->uuid, b->uuid, sizeof(b->uuid)) && a->generation == b->generation && 0 == memcmp(a->hash, b->hash, sizeof(b->hash));
+}
+
+/* The same of one file: first the place that has not the map that counts. */
+static int repair_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    const opal_cryptfile_map_t *map = states[best].map;
+    const bool has[2] = {same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_0].head, &states[best].head),
+                         same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_1].head, &states[best].head)};
+    int rc = storage->lock(storage, 0, 1, true);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_places_change(storage, map, has, map);
+        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
+        (void) storage->unlock(storage, 0, 1);
+    }
+    return rc;
+}
+
 /* Rank 0 makes the copies agree; any process may ask for it. */
 static int repair(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best, bool differ)
 {
@@ -196,10 +219,7 @@ static int repair(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy
 
     for (int i = 0; i < 2; ++i) {
         const opal_cryptfile_map_digest_t *other = &states[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i].head;
-        if (0 == memcmp(other->uuid, head->uuid, sizeof(head->uuid)) && other->generation == head->generation &&
-            0 == memcmp(other->hash, head->hash, sizeof(head->hash))) {
-            slot = i;
-        }
+        slot = same_map(other, head) ? i : slot;
     }
     if (slot < 0) {
         rc = opal_cryptfile_sidecar_map_write(&state->posix.super, map, 1);
@@ -330,7 +350,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
         error = see_whole(state, states[best].map);
     }
     if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
-        int rc = repair(state, states, best, differ);
+        int rc = !look->one ? repair(state, states, best, differ) : differ ? repair_one(state, states, best) : OPAL_CRYPT_OK;
         error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
         if (differ && MPI_SUCCESS == error) {
             warn_of_repair(state, states);

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/cryptfile/file/seal.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/text.h"
 
@@ -251,10 +251,29 @@ typedef struct before {
     int sealed, error;
 } before_t;
 
+static before_t look_before_one(ompi_common_cryptmpio_file_t *state)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    opal_cryptfile_header_t header;
+    opal_cryptfile_state_t begun = OPAL_CRYPTFILE_STATE_OPEN;
+    uint64_t end = 0;
+    bool magic = false;
+    int rc = opal_cryptfile_beginning_read(storage, &magic, &header, &begun);
+
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &end) : rc;
+    rc = OPAL_CRYPT_OK == rc && (!magic || OPAL_CRYPTFILE_STATE_MAKING == begun) ? OPAL_CRYPT_ERR_AUTH : rc;
+    return (before_t){.bytes = opal_cryptfile_geometry_size(&state->beginning.geometry, end),
+                      .sealed = OPAL_CRYPTFILE_STATE_SEALED == begun, .error = ompi_common_cryptmpio_error(rc, errno)};
+}
+
 static before_t look_before(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_sidecar_header_t header = {.sealed = false};
     before_t before = {.bytes = 0};
+
+    if (ompi_common_cryptmpio_is_one(state)) {
+        return look_before_one(state);
+    }
     int rc = opal_cryptfile_sidecar_read(&state->posix.super, &header);
 
     rc = OPAL_CRYPT_OK == rc ? state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &before.bytes) : rc;
@@ -264,15 +283,27 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
     return before;
 }
 
-/* Check the regions that this process owns. */
+static int check_one(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes, opal_crypt_why_t *why)
+{
+    opal_cryptfile_tree_t tree = {.size = 0};
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    int rc = opal_cryptfile_tree_check(state->file, &tree, hash, why);
+
+    *bytes = tree.size;
+    return rc;
+}
+
+/* Check the regions that this process owns; of one file, all of it, once. */
 static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, uint64_t bytes)
 {
     opal_crypt_why_t why = {.topic = NULL};
     uint64_t found = bytes;
+    bool one = ompi_common_cryptmpio_is_one(state), done = false;
     int rc = OPAL_CRYPT_OK;
 
-    for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        rc = owners[i] == state->fh->f_rank ? opal_cryptfile_seal_check(state->file, i, &found, &why) : OPAL_CRYPT_OK;
+    for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc && !(one && done); ++i) {
+        done = owners[i] == state->fh->f_rank;
+        rc = !done ? OPAL_CRYPT_OK : one ? check_one(state, &found, &why) : opal_cryptfile_seal_check(state->file, i, &found, &why);
         if (OPAL_CRYPT_OK == rc && found != bytes) {
             rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "it changed while it was looked at");
         }
@@ -322,8 +353,11 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
         error = MPI_SUCCESS == error ? check_mine(state, owners, before.bytes) : error;
         error = ompi_common_cryptmpio_agree(state->fh, error);
         if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-            int rc = opal_cryptfile_sidecar_unseal(&state->posix.super);
-            /* Sync before any data is written, or a power failure could leave the seal on changed data. */
+            opal_cryptfile_storage_t *under = &state->posix.super;
+            int rc = ompi_common_cryptmpio_is_one(state)
+                         ? opal_cryptfile_state_put(under, &state->beginning.geometry, OPAL_CRYPTFILE_STATE_OPEN)
+                         : opal_cryptfile_sidecar_unseal(under);
+            /* On the storage before anything else is: or a power cut leaves a seal on what was written. */
             rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(&state->posix) : rc;
             error = ompi_common_cryptmpio_error(rc, errno);
         }

@@ -26,10 +26,40 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
+/* One file is made, under the maker's lock; whoever finds it begun makes it anew. */
+static int make_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    int rc = opal_cryptfile_make_begin(storage, map, ompi_common_cryptmpio_is_one(state) ? &state->beginning.geometry : NULL);
+
+    rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_make_end(storage, map) : rc;
+    return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->sidecar) : rc;
+}
+
+/* Both places have the map that counts, since it was opened for writing. */
+static int change_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    const bool has[2] = {true, true};
+    int rc = storage->lock(storage, 0, 1, true);
+
+    if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_places_change(storage, map, has, map);
+        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
+        (void) storage->unlock(storage, 0, 1);
+    }
+    return rc;
+}
+
 static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew)
 {
     int rc = OPAL_CRYPT_OK;
 
+    if (state->one) {
+        rc = anew ? make_one(state, map) : change_one(state, map);
+        return OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
+    }
     if (anew) {
         rc = opal_cryptfile_sidecar_create(&state->posix.super, map->uuid);
         state->kept = -1;
@@ -57,6 +87,21 @@ static int show_came_late(const ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
+/* One file, which nobody has made anew, or written to, since. */
+static bool is_as_made(ompi_common_cryptmpio_file_t *state)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    opal_cryptfile_header_t header;
+    opal_cryptfile_state_t begun;
+    uint64_t end;
+    bool magic;
+
+    return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &begun) && magic &&
+           OPAL_CRYPTFILE_STATE_OPEN == begun && 0 == memcmp(header.uuid, state->beginning.uuid, sizeof(header.uuid)) &&
+           OPAL_CRYPT_OK == storage->size(storage, OPAL_CRYPTFILE_DATA, &end) &&
+           0 == opal_cryptfile_geometry_size(&header.geometry, end);
+}
+
 /* Replace the default map made by this very open, if it is unchanged.  *lost: the old map is gone, and
  * none has replaced it. */
 static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool *lost)
@@ -69,10 +114,15 @@ static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_c
     if (OPAL_CRYPT_OK != rc) {
         return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
     }
-    rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &bytes);
+    if (state->one) {
+        there = there && is_as_made(state);
+        bytes = state->made_bytes;
+    } else {
+        rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &bytes);
+    }
     int error = OPAL_CRYPT_OK != rc ? ompi_common_cryptmpio_error(rc, errno)
                 : !there || bytes != state->made_bytes ? show_came_late(state) : MPI_SUCCESS;
-    if (MPI_SUCCESS == error) {
+    if (MPI_SUCCESS == error && !state->one) {      /* of one file, the state says it */
         rc = ompi_common_cryptmpio_posix_attribute_remove(&state->posix);
         error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
     }
@@ -113,6 +163,10 @@ int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_
     if (MPI_SUCCESS == error) {
         state->making = false;
     }
+    if (MPI_SUCCESS == error && state->one) {
+        memcpy(state->beginning.uuid, map->uuid, sizeof(map->uuid));
+        state->beginning.geometry = map->geometry;
+    }
     if (lost) {
         close_regions(state);
     }
@@ -121,7 +175,7 @@ int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_
 
 void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state)
 {
-    if (state->making && 0 == state->fh->f_rank) {
+    if (state->making && 0 == state->fh->f_rank && !state->one) {
         (void) ompi_common_cryptmpio_posix_abandon(&state->posix, state->sidecar);
     } else if (state->making) {
         ompi_common_cryptmpio_posix_close(&state->posix);

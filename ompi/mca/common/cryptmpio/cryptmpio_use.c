@@ -56,19 +56,21 @@ int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *
     return MPI_ERR_FILE_IN_USE;
 }
 
-/* All have opened the file by its name: is it the one that rank 0 looked at? */
-static int open_one(ompi_common_cryptmpio_file_t *state)
+/* All have opened the file by its name: is it the one that rank 0 looked at?  One that is being made begins with nothing yet. */
+static int is_same_one(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_header_t header;
     opal_cryptfile_state_t begun;
     bool magic;
+    if (state->making) {
+        return MPI_SUCCESS;
+    }
     int rc = opal_cryptfile_beginning_read(&state->posix.super, &magic, &header, &begun);
 
     if (OPAL_CRYPT_OK != rc || !magic || 0 != memcmp(header.uuid, state->beginning.uuid, sizeof(header.uuid)) ||
         !opal_cryptfile_geometry_same(&header.geometry, &state->beginning.geometry)) {
         return ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", OPAL_CRYPT_ERR_STORAGE == rc ? errno : ESTALE);
     }
-    ompi_common_cryptmpio_posix_one(&state->posix);
     return MPI_SUCCESS;
 }
 
@@ -77,10 +79,13 @@ static int open_as_root(ompi_common_cryptmpio_file_t *state)
 {
     bool again = false;
 
-    if (ompi_common_cryptmpio_is_one(state)) {
-        return open_one(state);
-    }
-    if (NULL == state->sidecar || OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
+    if (state->one) {
+        int same = is_same_one(state);
+        if (MPI_SUCCESS != same) {
+            return same;
+        }
+        ompi_common_cryptmpio_posix_one(&state->posix);
+    } else if (NULL == state->sidecar || OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
         return ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
     }
     int error = state->posix.may_write ? ompi_common_cryptmpio_take(state, &again) : MPI_SUCCESS;

@@ -79,6 +79,9 @@ int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic
 int opal_cryptfile_place_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_header_t *header, unsigned place,
                               uint8_t **bytes, size_t *count);
 
+/* To write the state, and to see it on the storage. */
+int opal_cryptfile_state_put(opal_cryptfile_storage_t *storage, const opal_cryptfile_geometry_t *geometry, opal_cryptfile_state_t state);
+
 /* What follows is under the maker's lock, or that of the map. */
 
 /* A file without data gets this map: header, places, length.  `before`: the geometry of one that was made before in the same

@@ -84,19 +84,19 @@ static int put_map(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t
     return rc;
 }
 
-static int put_state(opal_cryptfile_storage_t *storage, const opal_cryptfile_geometry_t *geometry, opal_cryptfile_state_t state, int rc)
+int opal_cryptfile_state_put(opal_cryptfile_storage_t *storage, const opal_cryptfile_geometry_t *geometry, opal_cryptfile_state_t state)
 {
     uint8_t bytes[4];
 
     opal_crypt_le_put32(bytes, state);
-    return sync_all(storage, put_bytes_at(storage, opal_cryptfile_geometry_seal_at(geometry), bytes, sizeof(bytes), rc));
+    return sync_all(storage, put_bytes_at(storage, opal_cryptfile_geometry_seal_at(geometry), bytes, sizeof(bytes), OPAL_CRYPT_OK));
 }
 
 int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, const opal_cryptfile_geometry_t *before)
 {
     uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
     opal_cryptfile_header_t header = {.geometry = map->geometry};
-    int rc = NULL == before ? OPAL_CRYPT_OK : put_state(storage, before, OPAL_CRYPTFILE_STATE_MAKING, OPAL_CRYPT_OK);
+    int rc = NULL == before ? OPAL_CRYPT_OK : opal_cryptfile_state_put(storage, before, OPAL_CRYPTFILE_STATE_MAKING);
 
     memcpy(header.uuid, map->uuid, sizeof(header.uuid));
     opal_cryptfile_header_write(&header, bytes);
@@ -108,7 +108,9 @@ int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryp
 
 int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map)
 {
-    return put_state(storage, &map->geometry, OPAL_CRYPTFILE_STATE_OPEN, sync_all(storage, OPAL_CRYPT_OK));
+    int rc = sync_all(storage, OPAL_CRYPT_OK);
+
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_put(storage, &map->geometry, OPAL_CRYPTFILE_STATE_OPEN) : rc;
 }
 
 int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const bool has[2],
