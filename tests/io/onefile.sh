@@ -51,7 +51,6 @@ for verb in rekey reencrypt compact; do
 done
 must_refuse "it has no sidecar" tool cp --new-key "$CASE_DIR/one" "$CASE_DIR/copy"
 must_fail run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"        # regions over one that there is
-must_refuse "a job cannot seal a file that has no sidecar" run_io 2 --mca fs_crypt_seal 1 "$program" over "$CASE_DIR/plain" "$CASE_DIR/one"
 [ "$(cat one parts | sha256sum)" = "$sum" ] || fail "it was changed"
 
 # Seals.
@@ -121,6 +120,24 @@ says "seal: none" tool verify "$CASE_DIR/sealed"
 cp long expected
 dd if=plain of=expected conv=notrunc status=none
 must read_by_job expected sealed
+# A job seals what it wrote, and what it did not write keeps the seal that it had.
+seals() {
+    must run_io 3 --mca fs_crypt_seal 1 "$program" over "$CASE_DIR/$1" "$CASE_DIR/written" > said 2>&1
+    root=$(sed -n 's/.*: sealed, root //p' said)
+    [ -n "$root" ] && [ "$(root_of written)" = "$root" ] || fail "its root is $(root_of written): $(cat said)"
+    must sealed expected written "$root"
+    must tool verify "$CASE_DIR/written" --root "$root"
+}
+for block in 512 64K 1M; do
+    cp --preserve=all plain.$block written
+    cp plain expected
+    says "could not be sealed" run_io 3 --mca fs_crypt_seal 1 "$program" over "$CASE_DIR/short" "$CASE_DIR/written"
+    must tool seal "$CASE_DIR/written"
+    for name in short other long short; do
+        dd if=$name of=expected conv=notrunc status=none
+        seals $name
+    done
+done
 # A place that was damaged is repaired.
 cp one place
 printf x | dd of=place bs=1 seek=1100 conv=notrunc status=none

@@ -18,6 +18,8 @@
 enum { BLOCK = 4096, BLOCKS = 24, BYTES = BLOCK * BLOCKS };
 
 static char path[1024], sidecar[1100];
+static const char *entries;             /* the file that has them */
+static bool one;                        /* the same: one file (docs/design/012-one-file.rst) */
 static unsigned char text[BYTES], buffer[BYTES];
 
 static void poke(const char *name, off_t at, const void *bytes, size_t count)
@@ -34,6 +36,28 @@ static void peek(const char *name, off_t at, void *bytes, size_t count)
 
     MT_CHECK(fd >= 0 && (ssize_t) count == pread(fd, bytes, count, at), "%s cannot be read", name);
     close(fd);
+}
+
+static uint64_t number(const char *name, off_t at, size_t bytes)
+{
+    unsigned char raw[8];
+    uint64_t value = 0;
+
+    peek(name, at, raw, bytes);
+    for (int i = (int) bytes - 1; i >= 0; i--) {
+        value = value << 8 | raw[i];
+    }
+    return value;
+}
+
+/* Where a byte of the file lies, all of which is in the first group; and the entry of a block. */
+static off_t data_at(off_t offset) { return one ? (off_t) (number(path, 56, 8) + number(path, 48, 8)) + offset : offset; }
+
+static off_t end_at(off_t bytes) { return data_at(bytes - 1) + 1; }
+
+static off_t entry_at(int block)
+{
+    return one ? data_at(0) - 128 * (off_t) number(path, 68, 4) + 128 * block : (off_t) number(sidecar, 4096, 8) + 96 * block;
 }
 
 static void write_all(int times)
@@ -61,6 +85,8 @@ static void make(int times)
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     write_all(times);
+    one = 0 != access(sidecar, F_OK);
+    entries = one ? path : sidecar;
 }
 
 static void check(int rc, bool good, const char *what, const char *call)
@@ -104,19 +130,6 @@ static void open_fails(int wanted, const char *what)
     MT_CHECK(wanted == class, "%s: error class %d", what, class);
 }
 
-/* Where the first segment of entries lies, from the directory. */
-static off_t entries_at(void)
-{
-    uint64_t at = 0;
-    unsigned char bytes[8];
-
-    peek(sidecar, 4096, bytes, 8);
-    for (int i = 7; i >= 0; i--) {
-        at = at << 8 | bytes[i];
-    }
-    return (off_t) at;
-}
-
 static void flip(const char *name, off_t at, const char *what)
 {
     unsigned char byte;
@@ -136,34 +149,44 @@ static void flip(const char *name, off_t at, const char *what)
 
 static void swap(const char *name, off_t a, off_t b, size_t count)
 {
-    unsigned char one[BLOCK], two[BLOCK];
+    unsigned char first[BLOCK], second[BLOCK];
 
     if (0 == mt_rank) {
-        peek(name, a, one, count);
-        peek(name, b, two, count);
-        poke(name, a, two, count);
-        poke(name, b, one, count);
+        peek(name, a, first, count);
+        peek(name, b, second, count);
+        poke(name, a, second, count);
+        poke(name, b, first, count);
     }
 }
 
 static void blocks(void)
 {
-    off_t entries = entries_at();
-
-    flip(path, 10 * BLOCK + 5, "a byte of data");
-    flip(path, BYTES - 1, "the last byte");
-    flip(sidecar, entries + 3 * 96 + 40, "a tag");
-    flip(sidecar, entries + 3 * 96 + 10, "a counter");
-    flip(sidecar, entries + 3 * 96 + 20, "an S");
+    flip(path, data_at(10 * BLOCK + 5), "a byte of data");
+    flip(path, data_at(BYTES - 1), "the last byte");
+    flip(entries, entry_at(3) + 40, "a tag");
+    flip(entries, entry_at(3) + 10, "a counter");
+    flip(entries, entry_at(3) + 20, "an S");
     mt_group("data, tags, counters and S changed");
-    swap(path, 5 * BLOCK, 6 * BLOCK, BLOCK);
+    swap(path, data_at(5 * BLOCK), data_at(6 * BLOCK), BLOCK);
     read_all(false, "two blocks swapped");
-    swap(sidecar, entries + 5 * 96, entries + 6 * 96, 96);
+    swap(entries, entry_at(5), entry_at(6), 96);
     read_all(false, "two blocks and their entries swapped");
-    swap(path, 5 * BLOCK, 6 * BLOCK, BLOCK);
-    swap(sidecar, entries + 5 * 96, entries + 6 * 96, 96);
+    swap(path, data_at(5 * BLOCK), data_at(6 * BLOCK), BLOCK);
+    swap(entries, entry_at(5), entry_at(6), 96);
     read_all(true, "swapped back");
     mt_group("blocks swapped, with and without their entries");
+}
+
+/* By one process, in one call: no block's room is used for another one. */
+static void overwrite(void)
+{
+    MPI_File f;
+
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+    if (0 == mt_rank) {
+        MT_MPI(MPI_File_write_at(f, 0, text, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+    }
+    MT_MPI(MPI_File_close(&f));
 }
 
 /* A block overwritten last is in its room, too: what happens to the data does not
@@ -172,9 +195,10 @@ static void overwritten(bool sealed)
 {
     unsigned char byte = 0x55;
 
-    make(2);
+    make(1);
+    overwrite();
     if (0 == mt_rank) {
-        poke(path, 7 * BLOCK, &byte, 1);
+        poke(path, data_at(7 * BLOCK), &byte, 1);
     }
     read_all(!sealed, "data changed, the room is there");
     mt_group("an overwritten block is read from its room, but not in a sealed file");
@@ -186,32 +210,29 @@ static void overwritten(bool sealed)
 static void older(bool sealed)
 {
     static unsigned char data[BLOCK], entry[96], zeros[BLOCK];
-    off_t entries;
 
     make(1);
-    entries = entries_at();
-    peek(path, 5 * BLOCK, data, BLOCK);
-    peek(sidecar, entries + 5 * 96, entry, sizeof(entry));
+    peek(path, data_at(5 * BLOCK), data, BLOCK);
+    peek(entries, entry_at(5), entry, sizeof(entry));
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     write_all(1);
     read_all(true, "written again");
     if (0 == mt_rank) {
-        poke(path, 5 * BLOCK, data, BLOCK);
-        poke(sidecar, entries + 5 * 96, entry, sizeof(entry));
+        poke(path, data_at(5 * BLOCK), data, BLOCK);
+        poke(entries, entry_at(5), entry, sizeof(entry));
     }
     read_all(!sealed, "an older version of a block");
     mt_group("an older version of a block is %s", sealed ? "an error" : "not noticed");
     if (sealed) {
         make(1);
-        entries = entries_at();
         MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
         if (0 == mt_rank) {
-            poke(path, 8 * BLOCK, zeros, BLOCK);
-            poke(sidecar, entries + 8 * 96, zeros, 96);
+            poke(path, data_at(8 * BLOCK), zeros, BLOCK);
+            poke(entries, entry_at(8), zeros, 96);
         }
         read_all(false, "a block turned into a hole");
         if (0 == mt_rank) {
-            MT_CHECK(0 == truncate(path, BYTES - BLOCK), "truncate");
+            MT_CHECK(0 == truncate(path, end_at(BYTES - BLOCK)), "truncate");
         }
         open_fails(MPIX_ERR_CRYPT_FORGED, "the end cut off");
         mt_group("a hole that was none and the end cut off are errors");
@@ -232,7 +253,7 @@ static void another_end(off_t end, const char *what)
     MT_CHECK(BYTES == size, "the size that was sealed: %lld", (long long) size);
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (0 == mt_rank) {
-        MT_CHECK(0 == truncate(path, end), "truncate");
+        MT_CHECK(0 == truncate(path, end_at(end)), "truncate");
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     MPI_Error_class(MPI_File_get_size(f, &size), &class);
@@ -253,8 +274,8 @@ static void make_twice(void)
 {
     make(1);
     if (0 == mt_rank) {
-        peek(path, 5 * BLOCK, before.data, BLOCK);
-        peek(sidecar, entries_at() + 5 * 96, before.entry, sizeof(before.entry));
+        peek(path, data_at(5 * BLOCK), before.data, BLOCK);
+        peek(entries, entry_at(5), before.entry, sizeof(before.entry));
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     write_all(1);
@@ -264,8 +285,8 @@ static void put_back(void)
 {
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (0 == mt_rank) {
-        poke(path, 5 * BLOCK, before.data, BLOCK);
-        poke(sidecar, entries_at() + 5 * 96, before.entry, sizeof(before.entry));
+        poke(path, data_at(5 * BLOCK), before.data, BLOCK);
+        poke(entries, entry_at(5), before.entry, sizeof(before.entry));
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
@@ -316,42 +337,50 @@ static void laundered(void)
     make(1);
 }
 
-/* The map is in the attribute and in slot 0 of the sidecar. */
+static void flip_map(off_t at)
+{
+    unsigned char byte;
+
+    peek(entries, at + 60, &byte, 1);
+    byte ^= 4;
+    poke(entries, at + 60, &byte, 1);
+}
+
+/* The map is in the attribute and in slot 0 of the sidecar, or in both places of one file. */
 static void maps(void)
 {
     unsigned char map[4096], byte;
     ssize_t bytes = 0 == mt_rank ? getxattr(path, "user.mpicrypt.map", map, sizeof(map)) : 0;
-    uint64_t at = 0;
+    off_t at = one ? 1024 : (off_t) number(sidecar, 32, 8);
 
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (0 == mt_rank) {
-        unsigned char place[8];
-        peek(sidecar, 32, place, 8);
-        for (int i = 7; i >= 0; i--) {
-            at = at << 8 | place[i];
-        }
-        peek(sidecar, (off_t) at + 60, &byte, 1);
-        byte ^= 4;
-        poke(sidecar, (off_t) at + 60, &byte, 1);
+        flip_map(at);
     }
     MT_MPI(MPI_Bcast(&bytes, sizeof(bytes), MPI_BYTE, 0, MPI_COMM_WORLD));
-    if (bytes > 0) {                    /* the file system has attributes: the other copy is good */
+    if (bytes > 0 || one) {             /* the file system has attributes: the other copy is good */
         read_all(true, "one copy of the map changed");
     }
     if (0 == mt_rank && bytes > 0) {
         map[60] ^= 4;
         MT_CHECK(0 == setxattr(path, "user.mpicrypt.map", map, (size_t) bytes, 0), "setxattr");
     }
-    open_fails(MPIX_ERR_CRYPT_FORGED, "both copies of the map changed");
-    if (0 == mt_rank) {
-        byte ^= 4;
-        poke(sidecar, (off_t) at + 60, &byte, 1);
+    if (one) {
+        read_all(true, "the attribute changed, too");
+        if (0 == mt_rank) {
+            flip_map(4096);
+        }
     }
-    read_all(true, "the sidecar's copy put right");
+    open_fails(MPIX_ERR_CRYPT_FORGED, "all copies of the map changed");
+    if (0 == mt_rank) {
+        flip_map(at);
+    }
+    read_all(true, "the first copy put right");
     if (0 == mt_rank) {
         byte = 0xff;
-        poke(sidecar, 9, &byte, 1);
+        poke(entries, one ? 17 : 9, &byte, 1);
     }
-    open_fails(MPI_ERR_IO, "another version of the format");
+    open_fails(one ? MPIX_ERR_CRYPT_FORGED : MPI_ERR_IO, "another version of the format");     /* which has a CRC in one file */
     mt_group("maps changed");
 }
 

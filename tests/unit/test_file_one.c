@@ -114,7 +114,7 @@ static int seal_all(opal_cryptfile_t *file, uint64_t size)
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         rc = map->regions[i].encrypted ? opal_cryptfile_tree_fields(file, i, size, &outcome) : rc;
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_make(file, &tree) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_make(file, &tree, true) : rc;
     for (uint32_t i = 0; i < map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         rc = map->regions[i].encrypted ? opal_cryptfile_tree_root(file, i, &tree) : rc;
     }

@@ -3,14 +3,16 @@
  *
  * Seals after seals: regions of two seals do not make one, and opening a sealed
  * file for writing and sealing it again does not make an attacker's data valid.
- * Each attack has a control, in which what prevents it is left out.
+ * Each attack has a control, in which what prevents it is left out.  All of it with a sidecar, and in one file.
  */
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "opal/mca/common/cryptfile/file/store.h"
-#include "tests/unit/file_memory.h"
-#include "tests/unit/file_open.h"
+#include "opal/mca/common/crypt/base/le.h"
+#include "opal/mca/common/cryptfile/file/header.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
+#include "tests/unit/file_group.h"
 
-enum { BLOCK = 512, BLOCKS = 300, HALF = BLOCKS * BLOCK, BYTES = 2 * HALF };
+enum { BLOCK = 512, BLOCKS = 800, HALF = BLOCKS * BLOCK, BYTES = 2 * HALF };
 
 static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file reseal uuid";
 /* Two regions, one half of the file each. */
@@ -18,8 +20,40 @@ static const region_spec_t specs[] = {
     {1, OPAL_AEAD_AES_128_GCM, BLOCK, 0, HALF, true, 1, {{0, HALF, 0}}},
     {1, OPAL_AEAD_AES_128_GCM, BLOCK, HALF, HALF, true, 1, {{0, HALF, 0}}}};
 static uint8_t text[BYTES];
+static const opal_cryptfile_map_t *one; /* of all files that are one file; NULL: they have sidecars */
 
-static opal_cryptfile_t *open_it(memory_t *memory) { return open_file(&memory->super, specs, 2, uuid, NULL); }
+static opal_cryptfile_t *open_it(memory_t *memory)
+{
+    return NULL == one ? open_file(&memory->super, specs, 2, uuid, NULL) : open_one(&memory->super, specs, 2, NULL);
+}
+
+static void begin(memory_t *memory)
+{
+    (NULL == one ? memory_init : one_memory)(memory);
+    UNIT_REQUIRE(NULL != one || OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
+}
+
+static uint64_t bytes_in(const memory_t *memory)
+{
+    return NULL == one ? memory->parts[0].size : opal_cryptfile_geometry_size(&one->geometry, memory->parts[0].size);
+}
+
+static bool is_sealed(memory_t *memory)
+{
+    opal_cryptfile_sidecar_header_t header;
+
+    if (NULL != one) {
+        return OPAL_CRYPTFILE_STATE_SEALED == opal_crypt_le_get32(memory->parts[0].bytes + opal_cryptfile_geometry_seal_at(&one->geometry));
+    }
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&memory->super, &header));
+    return header.sealed;
+}
+
+static void unseal(memory_t *memory)
+{
+    UNIT_CHECK(OPAL_CRYPT_OK == (NULL == one ? opal_cryptfile_sidecar_unseal(&memory->super)
+                                             : opal_cryptfile_state_put(&memory->super, &one->geometry, OPAL_CRYPTFILE_STATE_OPEN)));
+}
 
 static void write_version(memory_t *memory, uint64_t number)
 {
@@ -30,8 +64,31 @@ static void write_version(memory_t *memory, uint64_t number)
     opal_cryptfile_destroy(file);
 }
 
-static int seal_with(opal_cryptfile_t *file, memory_t *memory, uint8_t number, uint64_t bytes, opal_crypt_why_t *why)
+static int seal_one(opal_cryptfile_t *file, uint8_t number, uint64_t bytes, bool watched, opal_crypt_why_t *why)
 {
+    opal_cryptfile_tree_t tree = {.size = bytes, .id = {number}};
+    opal_cryptfile_outcome_t outcome;
+    int rc = OPAL_CRYPT_OK;
+
+    for (uint32_t i = 0; watched && i < 2 && OPAL_CRYPT_OK == rc; ++i) {
+        rc = opal_cryptfile_tree_accept(file, i, bytes, &outcome, why);
+    }
+    for (uint32_t i = 0; i < 2 && OPAL_CRYPT_OK == rc; ++i) {
+        rc = opal_cryptfile_tree_fields(file, i, bytes, &outcome);
+    }
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_make(file, &tree, true) : rc;
+    for (uint32_t i = 0; i < 2 && OPAL_CRYPT_OK == rc; ++i) {
+        rc = opal_cryptfile_tree_root(file, i, &tree);
+    }
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_finish(file, &tree) : rc;
+}
+
+static int seal_with(opal_cryptfile_t *file, memory_t *memory, uint8_t number, uint64_t bytes, bool watched, opal_crypt_why_t *why)
+{
+    if (NULL != one) {
+        return seal_one(file, number, bytes, watched, why);
+    }
+
     const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES] = {number};
     opal_cryptfile_outcome_t outcome;
     int rc = OPAL_CRYPT_OK;
@@ -47,7 +104,7 @@ static void seal(memory_t *memory, uint8_t number)
     opal_cryptfile_t *file = open_it(memory);
     opal_crypt_why_t why = {.topic = NULL};
 
-    UNIT_CHECK(OPAL_CRYPT_OK == seal_with(file, memory, number, BYTES, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == seal_with(file, memory, number, BYTES, false, &why));
     opal_cryptfile_destroy(file);
 }
 
@@ -64,8 +121,13 @@ static bool demanded(memory_t *memory)
     return good;
 }
 
+/* `at`, of data: in the file. */
 static void put_back(memory_t *memory, const memory_t *old, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
 {
+    if (NULL != one) {
+        at = OPAL_CRYPTFILE_DATA == part ? opal_cryptfile_geometry_place(&one->geometry, at) : at;
+        part = OPAL_CRYPTFILE_DATA;
+    }
     memcpy(memory->parts[part].bytes + memory_place(part, at), old->parts[part].bytes + memory_place(part, at), bytes);
 }
 
@@ -79,9 +141,20 @@ static uint64_t entry_of(const memory_t *memory, uint32_t region, uint64_t block
     opal_cryptfile_sidecar_index_t index;
     opal_cryptfile_sidecar_directory_t directory;
 
+    if (NULL != one) {
+        return opal_cryptfile_geometry_entry_at(&one->geometry, 0, opal_cryptfile_geometry_entry(one, region, block));
+    }
     UNIT_REQUIRE(opal_cryptfile_sidecar_index(block, &index));
     directory_of(memory, region, &directory);
     return opal_cryptfile_sidecar_entry_at(directory.entries[index.segment], index.within);
+}
+
+/* Where an entry is, to be changed; a block is in the first group. */
+static uint8_t *entry_in(memory_t *memory, uint32_t region, uint64_t block)
+{
+    opal_cryptfile_part_t part = NULL == one ? OPAL_CRYPTFILE_SIDECAR : OPAL_CRYPTFILE_DATA;
+
+    return memory->parts[part].bytes + memory_place(part, entry_of(memory, region, block));
 }
 
 /* All of region 1 as it was in `old`, its list and root too. */
@@ -104,9 +177,8 @@ static void test_mixed(void)
 
     UNIT_GROUP("one region of this seal, one of the last");
     for (uint8_t same = 0; same < 2; ++same) {
-        memory_init(&memory);
+        begin(&memory);
         memory_init(&old);
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
         write_version(&memory, 1);
         seal(&memory, 1);
         memory_copy(&old, &memory);
@@ -156,7 +228,6 @@ static memory_t *hiding;                /* what the job works on */
 static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
 {
     opal_cryptfile_t *file, *other;
-    opal_cryptfile_sidecar_header_t header;
     opal_cryptfile_outcome_t outcome;
     opal_crypt_why_t why = {.topic = NULL};
     uint64_t sealed_bytes;
@@ -168,15 +239,19 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
     }
     file = open_it(memory);
     other = open_it(memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&memory->super, &header));
-    for (uint32_t i = 0; header.sealed && !plan->unwatched && i < 2; ++i) {
+    if (NULL != one && is_sealed(memory) && !plan->unwatched) {
+        opal_cryptfile_tree_t tree;
+        uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+        result = OPAL_CRYPT_OK == opal_cryptfile_tree_check(file, &tree, hash, &why) ? result : JOB_IS_REFUSED;
+    }
+    for (uint32_t i = 0; NULL == one && is_sealed(memory) && !plan->unwatched && i < 2; ++i) {
         result = OPAL_CRYPT_OK == opal_cryptfile_seal_check(file, i, &sealed_bytes, &why) ? result : JOB_IS_REFUSED;
     }
     if (JOB_SEALS == result) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory->super));
+        unseal(memory);
         if (!plan->unwatched) {
-            opal_cryptfile_seal_watch(file, memory->parts[0].size);
-            opal_cryptfile_seal_watch(other, memory->parts[0].size);
+            opal_cryptfile_seal_watch(file, bytes_in(memory));
+            opal_cryptfile_seal_watch(other, bytes_in(memory));
         }
         if (NULL != plan->during) {
             plan->during(memory, old);
@@ -191,7 +266,7 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
             UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(other, BYTES, &outcome));
         }
         tell(file, other);
-        if (OPAL_CRYPT_OK != seal_with(file, memory, 9, memory->parts[0].size, &why)) {
+        if (OPAL_CRYPT_OK != seal_with(file, memory, 9, bytes_in(memory), !plan->unwatched, &why)) {
             UNIT_CHECK(NULL != why.topic && 0 == strcmp(why.topic, "file-seal-foreign"));
             result = JOB_CANNOT_SEAL;
         }
@@ -212,8 +287,8 @@ static void older_block(memory_t *memory, const memory_t *old)
 static void hole(memory_t *memory, const memory_t *old)
 {
     (void) old;
-    memset(memory->parts[0].bytes + HALF + 140 * BLOCK, 0, BLOCK);
-    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(memory->parts[0].bytes + (NULL == one ? HALF + 140 * BLOCK : opal_cryptfile_geometry_place(&one->geometry, HALF + 140 * BLOCK)), 0, BLOCK);
+    memset(entry_in(memory, 1, 140), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
 }
 
 static void shorter(memory_t *memory, const memory_t *old)
@@ -226,13 +301,13 @@ static void shorter(memory_t *memory, const memory_t *old)
 static void torn(memory_t *memory, const memory_t *old)
 {
     (void) old;
-    memset(memory->parts[1].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, entry_of(memory, 1, 140)), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(entry_in(memory, 1, 140), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
 }
 
 static void unsealed(memory_t *memory, const memory_t *old)
 {
     (void) old;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory->super));
+    unseal(memory);
 }
 
 static void kept_slots(memory_t *memory, const memory_t *old)
@@ -240,6 +315,10 @@ static void kept_slots(memory_t *memory, const memory_t *old)
     opal_cryptfile_sidecar_directory_t directory;
 
     (void) old;
+    if (NULL != one) {
+        entry_in(memory, 1, 7)[OPAL_CRYPTFILE_ENTRY_BYTES + 5] ^= 1;
+        return;
+    }
     directory_of(memory, 1, &directory);
     memory->parts[1].bytes[memory_place(OPAL_CRYPTFILE_SIDECAR, directory.sealed_slots + 5)] ^= 1;
 }
@@ -270,7 +349,8 @@ static int short_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t p
 {
     int rc = memory_size(storage, part, bytes);
 
-    *bytes = OPAL_CRYPTFILE_DATA == part ? HALF + 140 * BLOCK + 3 : *bytes;
+    *bytes = NULL != one ? opal_cryptfile_geometry_end(&one->geometry, HALF + 140 * BLOCK + 3)
+             : OPAL_CRYPTFILE_DATA == part ? HALF + 140 * BLOCK + 3 : *bytes;
     return rc;
 }
 
@@ -336,10 +416,10 @@ static void test_reseal(const memory_t *sealed, const memory_t *old)
         {"an older block, cut through", {.during = older_block, .cut = HALF + 140 * BLOCK + 5}, JOB_CANNOT_SEAL, JOB_SEALS}};
     memory_t memory;
 
-    memory_init(&memory);
+    begin(&memory);
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); ++i) {
         plan_t control = cases[i].plan;
-        UNIT_GROUP("opened for writing and sealed: %s", cases[i].what);
+        UNIT_GROUP("opened for writing and sealed%s: %s", NULL == one ? "" : ", one file", cases[i].what);
         memory_copy(&memory, sealed);
         UNIT_CHECK(cases[i].job == job(&memory, old, &cases[i].plan));
         UNIT_CHECK(demanded(&memory) == (JOB_SEALS == cases[i].job));
@@ -350,23 +430,67 @@ static void test_reseal(const memory_t *sealed, const memory_t *old)
     memory_free(&memory);
 }
 
-int main(void)
+/* Storage shows an older version, with what was sealed of it, once the newer one was accepted. */
+static void test_between(const memory_t *sealed, const memory_t *old)
+{
+    memory_t memory;
+
+    UNIT_GROUP("one file: an older block, after what may be sealed was looked at");
+    begin(&memory);
+    for (int watched = 0; watched < 2; ++watched) {
+        opal_cryptfile_tree_t tree;
+        opal_cryptfile_outcome_t outcome;
+        opal_crypt_why_t why = {.topic = NULL};
+        uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+        memory_copy(&memory, sealed);
+        opal_cryptfile_t *file = open_it(&memory);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_check(file, &tree, hash, &why));
+        opal_cryptfile_seal_watch(file, BYTES);
+        tell(file, file);
+        for (uint32_t i = 0; i < 2; ++i) {
+            UNIT_CHECK(!watched || OPAL_CRYPT_OK == opal_cryptfile_tree_accept(file, i, BYTES, &outcome, &why));
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_fields(file, i, BYTES, &outcome));
+        }
+        put_back(&memory, old, OPAL_CRYPTFILE_SIDECAR, entry_of(&memory, 1, 140), OPAL_CRYPTFILE_GROUP_ENTRY_BYTES);
+        UNIT_CHECK((watched ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_OK) == opal_cryptfile_tree_make(file, &tree, true));
+        opal_cryptfile_destroy(file);
+    }
+    memory_free(&memory);
+}
+
+static void test_all(void)
 {
     memory_t memory, old;
 
-    providers_init();
-    test_mixed();
-    memory_init(&memory);
+    begin(&memory);
     memory_init(&old);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
     write_version(&memory, 1);
     seal(&memory, 1);
     memory_copy(&old, &memory);
     write_version(&memory, 2);
+    unseal(&memory);
     seal(&memory, 2);
     test_reseal(&memory, &old);
+    if (NULL != one) {
+        test_between(&memory, &old);
+    }
     memory_free(&memory);
     memory_free(&old);
+}
+
+int main(void)
+{
+    memory_t memory;
+
+    providers_init();
+    test_mixed();
+    test_all();
+    one_memory(&memory);
+    opal_cryptfile_t *file = open_one(&memory.super, specs, 2, NULL);
+    one = opal_cryptfile_map_of(file);
+    test_all();
+    opal_cryptfile_destroy(file);
+    memory_free(&memory);
     providers_fini();
     return unit_done();
 }

@@ -7,6 +7,7 @@
 #define OMPI_COMMON_CRYPTMPIO_INTERNAL_H
 
 #include "cryptmpio.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 
 /* The keystore of this process, opened when a file first needs it.  NULL: it cannot be
  * opened; the reason is reported once. */
@@ -204,6 +205,18 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state);
 /* Collective: from now on, reads must match the seal.  `root`: the
  * hash that the user kept, in hexadecimal digits, or "". */
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);
+
+/* What rank 0 finds of an existing seal, before the file is written; of one file, here. */
+typedef struct ompi_common_cryptmpio_before {
+    uint64_t bytes;
+    int sealed, error;
+} ompi_common_cryptmpio_before_t;
+
+ompi_common_cryptmpio_before_t ompi_common_cryptmpio_before_one(ompi_common_cryptmpio_file_t *state);
+/* Is all of it what was sealed?  Kept, for watching. */
+int ompi_common_cryptmpio_check_one(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes, opal_crypt_why_t *why);
+/* Collective, once what may be sealed has been accepted: fields, tables, top, and roots of the regions whose owner this process is. */
+int ompi_common_cryptmpio_seal_one(ompi_common_cryptmpio_file_t *state, const int *owners, int teller, opal_cryptfile_tree_t *tree);
 
 /* Collective: set how many processes do I/O in collective calls, and where each
  * one's part of the file ends. */

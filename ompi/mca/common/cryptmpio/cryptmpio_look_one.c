@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char no_seal[] = "fs_crypt_seal is set, and a job cannot seal a file that has no sidecar";
-
 /* What the places have, as far as it can be a map. */
 static int read_places(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look)
 {
@@ -56,13 +54,6 @@ bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_c
     bool there;
 
     *error = MPI_SUCCESS;
-    if (look->seal) {                   /* nothing watches yet what is written to one file */
-        opal_crypt_why_t why;
-        (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-failed", "%s", no_seal);
-        ompi_common_cryptmpio_show(state, &why);
-        *error = MPI_ERR_ACCESS;
-        return false;
-    }
     ompi_common_cryptmpio_posix_one(&state->posix);
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->sidecar, &there)) {
         *error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
@@ -85,10 +76,6 @@ int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_com
     int rc = opal_cryptfile_beginning_read(&state->posix.super, &magic, &look->beginning, &begun);
 
     *topic = "file-failed";
-    if (state->posix.may_write && look->seal) {
-        *detail = no_seal;
-        return MPI_ERR_ACCESS;
-    }
     if (OPAL_CRYPT_ERR_CONFIG == rc) {
         *detail = "another version of ompi-crypt made it";
         return MPI_ERR_IO;

@@ -10,7 +10,8 @@
  *
  *     1. every process syncs its writes to storage, and reports their values of S; rank 0 becomes the only
  *        writer (cryptmpio_posix_use.c) and stays so to the end, or the file stays unsealed
- *     2. for each region, the same rank makes list and root, of the blocks that may be sealed
+ *     2. for each region, the same rank makes list and root, of the blocks that may be sealed; of one
+ *        file, it accepts those blocks, and the rest is in cryptmpio_seal_one.c
  *     3. rank 0, once all of that is on storage, marks the file "sealed" and prints the
  *        hash of the roots
  */
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/common/cryptfile/file/seal_tree.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/text.h"
 
@@ -84,11 +84,8 @@ static int find_owners(const ompi_common_cryptmpio_file_t *state, bool all_neede
     return error;
 }
 
-/* A seal in the making, as rank 0 announces it. */
-typedef struct seal {
-    uint64_t bytes;                     /* of the file */
-    uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES];
-} seal_t;
+/* A seal in the making, as rank 0 announces it; `top` is for files that are one file. */
+typedef opal_cryptfile_tree_t seal_t;
 
 static int seal_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, const seal_t *seal, const uint8_t *witnesses,
                      size_t count)
@@ -100,7 +97,9 @@ static int seal_mine(const ompi_common_cryptmpio_file_t *state, const int *owner
     for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc; ++i) {
         if (owners[i] == state->fh->f_rank) {
             rc = opal_cryptfile_seal_witnessed(state->file, i, witnesses, count);
-            rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_region(state->file, i, seal->bytes, seal->id, &outcome, &why) : rc;
+            rc = OPAL_CRYPT_OK != rc ? rc
+                 : ompi_common_cryptmpio_is_one(state) ? opal_cryptfile_tree_accept(state->file, i, seal->size, &outcome, &why)
+                                                       : opal_cryptfile_seal_region(state->file, i, seal->size, seal->id, &outcome, &why);
         }
     }
     return NULL != why.topic || OPAL_CRYPT_OK == outcome.rc ? ompi_common_cryptmpio_told(state, rc, &why)
@@ -198,7 +197,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
     opal_cryptfile_storage_t *storage = &state->posix.super;
     int *owners = calloc(state->region_count, sizeof(*owners));
     int rc = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&state->posix) ? MPI_SUCCESS : MPI_ERR_IO;
-    seal_t seal = {.bytes = 0};
+    seal_t seal = {.size = 0};
     bool alone = false;
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : rc);
 
@@ -213,9 +212,10 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
     }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
         opal_crypt_random(seal.id, sizeof(seal.id));
-        error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &seal.bytes), errno);
+        error = ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &seal.size), errno);
+        seal.size = ompi_common_cryptmpio_is_one(state) ? opal_cryptfile_geometry_size(&state->beginning.geometry, seal.size) : seal.size;
     }
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &seal, sizeof(seal)) || seal.bytes > OPAL_CRYPTFILE_OFFSET_MAX) {
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &seal, sizeof(seal)) || seal.size > OPAL_CRYPTFILE_OFFSET_MAX) {
         error = MPI_ERR_INTERN;
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
@@ -228,10 +228,14 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
         error = MPI_SUCCESS == error ? ompi_common_cryptmpio_error(rc, errno) : error;
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    error = MPI_SUCCESS == error ? share_roots(state, owners) : error;
     int teller = ompi_common_cryptmpio_lowest(state->fh, NULL != state->file);
+    if (MPI_SUCCESS == error && ompi_common_cryptmpio_is_one(state)) {
+        error = ompi_common_cryptmpio_seal_one(state, owners, teller, &seal);
+    }
+    error = MPI_SUCCESS == error ? share_roots(state, owners) : error;
     if (MPI_SUCCESS == error && teller == state->fh->f_rank) {
-        rc = opal_cryptfile_seal_finish(storage, seal.bytes, seal.id);
+        rc = ompi_common_cryptmpio_is_one(state) ? opal_cryptfile_tree_finish(state->file, &seal)
+                                                 : opal_cryptfile_seal_finish(storage, seal.size, seal.id);
         rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync(&state->posix) : rc;
         error = ompi_common_cryptmpio_error(rc, errno);
         error = MPI_SUCCESS == error ? tell(state) : error;
@@ -245,26 +249,7 @@ int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state)
 
 /* ---- opening ---- */
 
-/* What rank 0 finds of an existing seal, before the file is written. */
-typedef struct before {
-    uint64_t bytes;
-    int sealed, error;
-} before_t;
-
-static before_t look_before_one(ompi_common_cryptmpio_file_t *state)
-{
-    opal_cryptfile_storage_t *storage = &state->posix.super;
-    opal_cryptfile_header_t header;
-    opal_cryptfile_state_t begun = OPAL_CRYPTFILE_STATE_OPEN;
-    uint64_t end = 0;
-    bool magic = false;
-    int rc = opal_cryptfile_beginning_read(storage, &magic, &header, &begun);
-
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &end) : rc;
-    rc = OPAL_CRYPT_OK == rc && (!magic || OPAL_CRYPTFILE_STATE_MAKING == begun) ? OPAL_CRYPT_ERR_AUTH : rc;
-    return (before_t){.bytes = opal_cryptfile_geometry_size(&state->beginning.geometry, end),
-                      .sealed = OPAL_CRYPTFILE_STATE_SEALED == begun, .error = ompi_common_cryptmpio_error(rc, errno)};
-}
+typedef ompi_common_cryptmpio_before_t before_t;
 
 static before_t look_before(ompi_common_cryptmpio_file_t *state)
 {
@@ -272,7 +257,7 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
     before_t before = {.bytes = 0};
 
     if (ompi_common_cryptmpio_is_one(state)) {
-        return look_before_one(state);
+        return ompi_common_cryptmpio_before_one(state);
     }
     int rc = opal_cryptfile_sidecar_read(&state->posix.super, &header);
 
@@ -281,16 +266,6 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
     before.bytes = header.sealed ? header.sealed_size : before.bytes;       /* the size that the checks find, too */
     before.error = ompi_common_cryptmpio_error(rc, errno);
     return before;
-}
-
-static int check_one(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes, opal_crypt_why_t *why)
-{
-    opal_cryptfile_tree_t tree = {.size = 0};
-    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    int rc = opal_cryptfile_tree_check(state->file, &tree, hash, why);
-
-    *bytes = tree.size;
-    return rc;
 }
 
 /* Check the regions that this process owns; of one file, all of it, once. */
@@ -303,7 +278,7 @@ static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owne
 
     for (uint32_t i = 0; i < state->region_count && OPAL_CRYPT_OK == rc && !(one && done); ++i) {
         done = owners[i] == state->fh->f_rank;
-        rc = !done ? OPAL_CRYPT_OK : one ? check_one(state, &found, &why) : opal_cryptfile_seal_check(state->file, i, &found, &why);
+        rc = !done ? OPAL_CRYPT_OK : one ? ompi_common_cryptmpio_check_one(state, &found, &why) : opal_cryptfile_seal_check(state->file, i, &found, &why);
         if (OPAL_CRYPT_OK == rc && found != bytes) {
             rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "it changed while it was looked at");
         }

@@ -105,7 +105,7 @@ int mpicrypt_file_seal_one(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outc
     for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         rc = file->map->regions[i].encrypted ? opal_cryptfile_tree_fields(file->file, i, tree.size, outcome) : rc;
     }
-    rc = rc ? rc : opal_cryptfile_tree_make(file->file, &tree);
+    rc = rc ? rc : opal_cryptfile_tree_make(file->file, &tree, true);
     for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         rc = file->map->regions[i].encrypted ? opal_cryptfile_tree_root(file->file, i, &tree) : rc;
     }

@@ -35,6 +35,7 @@ static void region_free(opal_cryptfile_region_state_t *region)
         free(region->pages);
         free(region->bases);
         free(region->ours);
+        free(region->accepted);
         pthread_mutex_destroy(&region->set_lock);
         pthread_mutex_destroy(&region->lock);
         free(region);
@@ -48,7 +49,9 @@ static void map_free(opal_cryptfile_t *file)
         region_free(file->regions[i]);
     }
     free(file->regions);
+    free(file->sealed_entries);
     opal_cryptfile_map_destroy(file->map);
+    file->sealed_entries = NULL;
     file->regions = NULL;
     file->map = NULL;
 }

@@ -51,6 +51,7 @@ typedef struct opal_cryptfile_region_state {
     size_t base_count, base_room;
     uint8_t *ours;                              /* at sealing: every S of the job, sorted */
     size_t ours_count;
+    uint8_t *accepted;                          /* the same of one file: for each group, the hash of the fields that may be sealed */
 } opal_cryptfile_region_state_t;
 
 struct opal_cryptfile {
@@ -60,7 +61,10 @@ struct opal_cryptfile {
     opal_cryptfile_region_state_t **regions;    /* as many as the map has */
     bool torn_told;                             /* of a torn block that was written to */
     bool sealed;                                /* the seal was demanded, and is right */
-    uint64_t sealed_bytes;
+    uint64_t sealed_bytes;                      /* of one file also if it was held against its seal: of what the pages are, */
+    uint32_t sealed_regions;                    /* and of how many regions */
+    uint8_t *sealed_entries;                    /* of one file: of the group that was read last, under the first region's lock */
+    uint64_t sealed_group;
     bool watched;                               /* it is going to be sealed by those that write it */
     uint64_t before_bytes;                      /* then: the data that it had at opening, and was not cut off */
     pthread_mutex_t range_lock;

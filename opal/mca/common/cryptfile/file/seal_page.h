@@ -49,7 +49,32 @@ int opal_cryptfile_seal_watched_size(const opal_cryptfile_t *file, uint64_t data
 int opal_cryptfile_seal_watched_page(opal_cryptfile_t *file, uint32_t region, uint64_t number,
                                      const opal_cryptfile_seal_page_t *page, uint64_t *block, opal_crypt_why_t *why);
 
+/* The same of one block: `newer`, which its entry has, and what it was written on top of.  `before`: what the seal before has
+ * of it, 48 bytes of the sealed slots or, of one file, the sealed field; NULL: nothing. */
+int opal_cryptfile_seal_watched_block(const opal_cryptfile_t *file, uint32_t region, uint64_t block, const opal_cryptfile_slot_t *newer,
+                                      const uint8_t *before, opal_crypt_why_t *why);
+int opal_cryptfile_seal_foreign(opal_crypt_why_t *why, uint32_t region, uint64_t block);
+
 /* ---- of one file ---- */
+
+/* A region's blocks in a group: how many, and how many of them begin below the size; and the number of the first. */
+uint64_t opal_cryptfile_tree_blocks(const opal_cryptfile_t *file, uint32_t region, uint64_t group, uint64_t size, uint64_t *below);
+uint64_t opal_cryptfile_tree_first(const opal_cryptfile_t *file, uint32_t region, uint64_t group);
+/* What is sealed of a version: its hash, or zeros of a hole. */
+int opal_cryptfile_tree_field(const opal_cryptfile_slot_t *slot, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
+/* A group's entries as stored, *bytes, malloc'd. */
+int opal_cryptfile_tree_group(opal_cryptfile_t *file, uint64_t group, uint64_t size, uint8_t **bytes);
+
+/* What has to be true of a group's entries. */
+typedef enum opal_cryptfile_page_demand {
+    OPAL_CRYPTFILE_PAGE_ANY,
+    OPAL_CRYPTFILE_PAGE_MATCHES,                /* each has the version that its field says */
+    OPAL_CRYPTFILE_PAGE_ACCEPTED                /* fields are those that this process accepted (region state, `accepted`) */
+} opal_cryptfile_page_demand_t;
+
+/* The page of a group whose entries are there, of the first regions; ERR_AUTH.  `entries` is used up. */
+int opal_cryptfile_tree_page(const opal_cryptfile_t *file, uint32_t regions, uint64_t group, uint64_t size, uint8_t *entries,
+                             opal_cryptfile_page_demand_t demand, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 
 static inline int opal_cryptfile_bytes_read(opal_cryptfile_t *file, uint64_t at, void *bytes, size_t count)
 {
@@ -70,13 +95,18 @@ static inline uint64_t opal_cryptfile_tree_groups(const opal_cryptfile_t *file, 
     return 0 == size ? 0 : (size - 1) / opal_cryptfile_geometry_data(opal_cryptfile_one(file)) + 1;
 }
 
-/* The pages of all groups, from entries, each of which says, with `match`, what it has; or as the tables of the lowest level have
- * them. */
-int opal_cryptfile_tree_pages(opal_cryptfile_t *file, uint64_t size, bool match, uint8_t *pages);
+/* The pages of all groups, from entries; or as the tables of the lowest level have them. */
+int opal_cryptfile_tree_pages(opal_cryptfile_t *file, uint64_t size, opal_cryptfile_page_demand_t demand, uint8_t *pages);
 int opal_cryptfile_tree_pages_stored(opal_cryptfile_t *file, uint64_t size, uint8_t *pages);
 /* What the record says is the root of an encrypted region. */
 int opal_cryptfile_tree_root_stored(opal_cryptfile_t *file, uint32_t region, uint8_t root[OPAL_CRYPT_HASH_BYTES]);
-/* From pages, in `hashes`, to the top, in the first of them: tables are written, or compared. */
-int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t count, bool write);
+typedef enum opal_cryptfile_tables {
+    OPAL_CRYPTFILE_TABLES_COMPARE,
+    OPAL_CRYPTFILE_TABLES_WRITE,
+    OPAL_CRYPTFILE_TABLES_LEAVE
+} opal_cryptfile_tables_t;
+
+/* From pages, in `hashes`, to the top, in the first of them. */
+int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t count, opal_cryptfile_tables_t tables);
 
 #endif

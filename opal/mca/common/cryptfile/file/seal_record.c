@@ -15,12 +15,13 @@
 
 enum { HASH = OPAL_CRYPT_HASH_BYTES, RECORD = 80, SIZE_AT = 8, ID_AT = 16, TOP_AT = 32, ZEROS_AT = 64 };
 
-int opal_cryptfile_tree_make(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree)
+int opal_cryptfile_tree_make(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, bool write)
 {
     uint8_t *pages = calloc(opal_cryptfile_tree_groups(file, tree->size) + 1, HASH);
-    int rc = NULL == pages ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_tree_pages(file, tree->size, false, pages);
+    int rc = NULL == pages ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_tree_pages(file, tree->size, OPAL_CRYPTFILE_PAGE_ACCEPTED, pages);
 
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_climb(file, pages, opal_cryptfile_tree_groups(file, tree->size), true) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_climb(file, pages, opal_cryptfile_tree_groups(file, tree->size),
+                                                         write ? OPAL_CRYPTFILE_TABLES_WRITE : OPAL_CRYPTFILE_TABLES_LEAVE) : rc;
     if (OPAL_CRYPT_OK == rc) {
         memcpy(tree->top, pages, HASH);
     }
@@ -160,14 +161,28 @@ static int tree_open(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, bool e
     *pages = calloc(groups + 1, HASH);
     top = calloc(groups + 1, HASH);
     rc = NULL == *pages || NULL == top ? OPAL_CRYPT_ERR_MEMORY
-         : entries ? opal_cryptfile_tree_pages(file, tree->size, true, *pages) : opal_cryptfile_tree_pages_stored(file, tree->size, *pages);
+         : entries ? opal_cryptfile_tree_pages(file, tree->size, OPAL_CRYPTFILE_PAGE_MATCHES, *pages) : opal_cryptfile_tree_pages_stored(file, tree->size, *pages);
     if (OPAL_CRYPT_OK == rc) {
         memcpy(top, *pages, groups * HASH);
-        rc = opal_cryptfile_tree_climb(file, top, groups, false);
+        rc = opal_cryptfile_tree_climb(file, top, groups, OPAL_CRYPTFILE_TABLES_COMPARE);
     }
     rc = OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(top, tree->top, HASH) ? OPAL_CRYPT_ERR_AUTH : rc;
     free(top);
     return OPAL_CRYPT_ERR_AUTH == rc ? refuse_tree(why, entries ? "some blocks are not those that were sealed" : "its tables do not fit") : rc;
+}
+
+/* For reading, or for watching. */
+static void pages_keep(opal_cryptfile_t *file, const opal_cryptfile_tree_t *tree, int rc, uint8_t *pages)
+{
+    free(file->regions[0]->pages);
+    free(file->sealed_entries);
+    file->sealed_entries = NULL;
+    file->regions[0]->pages = OPAL_CRYPT_OK == rc ? pages : NULL;
+    if (OPAL_CRYPT_OK != rc) {
+        free(pages);
+    }
+    file->sealed_bytes = OPAL_CRYPT_OK == rc ? tree->size : 0;
+    file->sealed_regions = file->map->region_count;
 }
 
 int opal_cryptfile_tree_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, uint8_t hash[HASH], opal_crypt_why_t *why)
@@ -175,7 +190,7 @@ int opal_cryptfile_tree_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tre
     uint8_t *pages;
     int rc = tree_open(file, tree, true, hash, &pages, why);
 
-    free(pages);
+    pages_keep(file, tree, rc, pages);
     return rc;
 }
 
@@ -189,11 +204,6 @@ int opal_cryptfile_tree_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
         rc = refuse_tree(why, "it is of another version of the file than the hash that was given");
     }
     file->sealed = OPAL_CRYPT_OK == rc;
-    file->sealed_bytes = file->sealed ? tree.size : 0;
-    free(file->regions[0]->pages);
-    file->regions[0]->pages = file->sealed ? pages : NULL;
-    if (!file->sealed) {
-        free(pages);
-    }
+    pages_keep(file, &tree, rc, pages);
     return rc;
 }

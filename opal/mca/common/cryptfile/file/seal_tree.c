@@ -19,8 +19,7 @@ enum { HASH = OPAL_CRYPT_HASH_BYTES, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES, I
 
 /* ---- the entries of a group ---- */
 
-/* A region's blocks in a group: how many, and how many of them begin below the size. */
-static uint64_t blocks_of(const opal_cryptfile_t *file, uint32_t region, uint64_t group, uint64_t size, uint64_t *below)
+uint64_t opal_cryptfile_tree_blocks(const opal_cryptfile_t *file, uint32_t region, uint64_t group, uint64_t size, uint64_t *below)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
     const opal_cryptfile_region_t *of = &file->map->regions[region];
@@ -34,25 +33,29 @@ static uint64_t blocks_of(const opal_cryptfile_t *file, uint32_t region, uint64_
     return blocks;
 }
 
-static uint64_t first_block(const opal_cryptfile_t *file, uint32_t region, uint64_t group)
+uint64_t opal_cryptfile_tree_first(const opal_cryptfile_t *file, uint32_t region, uint64_t group)
 {
     return group * (opal_cryptfile_geometry_data(opal_cryptfile_one(file)) / file->map->regions[region].block_bytes);
 }
 
-/* The hash of the version that an entry has; zeros for a hole. */
-static int sealed_field(const opal_cryptfile_slots_t *slots, uint8_t hash[HASH])
+int opal_cryptfile_tree_field(const opal_cryptfile_slot_t *slot, uint8_t hash[HASH])
 {
-    int newer = opal_cryptfile_entry_newer(slots->slot);
     uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES];
     const opal_crypt_input_t piece = {bytes, sizeof(bytes)};
+    const opal_cryptfile_slot_t plain = opal_cryptfile_slot_plain(slot);
 
     memset(hash, 0, HASH);
-    if (newer < 0) {
-        return OPAL_CRYPT_OK;
-    }
-    const opal_cryptfile_slot_t plain = opal_cryptfile_slot_plain(&slots->slot[newer]);
     opal_cryptfile_slot_write(&plain, bytes);
-    return opal_crypt_sha256(&piece, 1, hash);
+    return slot->used ? opal_crypt_sha256(&piece, 1, hash) : OPAL_CRYPT_OK;
+}
+
+/* The same of the version that an entry has. */
+static int sealed_field(const opal_cryptfile_slots_t *slots, uint8_t hash[HASH])
+{
+    const opal_cryptfile_slot_t hole = {.used = false};
+    int newer = opal_cryptfile_entry_newer(slots->slot);
+
+    return opal_cryptfile_tree_field(newer < 0 ? &hole : &slots->slot[newer], hash);
 }
 
 /* Of blocks whose entries are there: does each have the version that its field says? */
@@ -70,33 +73,48 @@ static int fields_match(const opal_cryptfile_t *file, uint32_t region, uint64_t 
     return rc;
 }
 
-/* A group's entries as stored, *bytes, malloc'd; how many there are. */
-static int group_read(opal_cryptfile_t *file, uint64_t group, uint64_t size, uint8_t **bytes)
+int opal_cryptfile_tree_group(opal_cryptfile_t *file, uint64_t group, uint64_t size, uint8_t **bytes)
 {
     uint64_t count = 0, below;
 
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
-        count += blocks_of(file, i, group, size, &below);
+        count += opal_cryptfile_tree_blocks(file, i, group, size, &below);
     }
     *bytes = malloc(count * ENTRY + 1);
     return NULL == *bytes ? OPAL_CRYPT_ERR_MEMORY
                           : opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_entry_at(opal_cryptfile_one(file), group, 0), *bytes, count * ENTRY);
 }
 
-/* The page of a group whose entries are there.  The fields are brought together at the beginning of `entries`, once all is compared
- * that the caller wants: `match`. */
-static int page_hash(const opal_cryptfile_t *file, uint64_t group, uint64_t size, uint8_t *entries, bool match, uint8_t hash[HASH])
+/* Are these fields, of a group, those that this process has looked at? */
+static int are_accepted(const opal_cryptfile_region_state_t *of, uint64_t group, const uint8_t *fields, uint64_t count)
+{
+    const opal_crypt_input_t piece = {fields, count * HASH};
+    uint8_t hash[HASH];
+    int rc = NULL == of->accepted ? OPAL_CRYPT_OK : opal_crypt_sha256(&piece, 1, hash);
+
+    return OPAL_CRYPT_OK == rc && NULL != of->accepted && 0 != memcmp(hash, of->accepted + group * HASH, HASH) ? OPAL_CRYPT_ERR_AUTH : rc;
+}
+
+/* The fields are brought together at the beginning of `entries`, once all is compared that the caller wants. */
+int opal_cryptfile_tree_page(const opal_cryptfile_t *file, uint32_t regions, uint64_t group, uint64_t size, uint8_t *entries,
+                             opal_cryptfile_page_demand_t demand, uint8_t hash[HASH])
 {
     uint8_t head[12] = {'p', 'a', 'g', 'e'};
     uint64_t index = 0, fields = 0, below;
     int rc = OPAL_CRYPT_OK;
 
-    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        uint64_t blocks = blocks_of(file, i, group, size, &below);
-        rc = match && below > 0 ? fields_match(file, i, first_block(file, i, group), entries + index * ENTRY, below) : OPAL_CRYPT_OK;
-        for (uint64_t k = 0; k < below; ++k) {          /* a field is shorter than an entry */
-            memmove(entries + fields++ * HASH, entries + (index + k) * ENTRY + OPAL_CRYPTFILE_ENTRY_BYTES, HASH);
+    for (uint32_t i = 0; i < regions && OPAL_CRYPT_OK == rc; ++i) {
+        uint64_t blocks = opal_cryptfile_tree_blocks(file, i, group, size, &below);
+        if (OPAL_CRYPTFILE_PAGE_MATCHES == demand && below > 0) {
+            rc = fields_match(file, i, opal_cryptfile_tree_first(file, i, group), entries + index * ENTRY, below);
         }
+        for (uint64_t k = 0; k < below; ++k) {          /* a field is shorter than an entry */
+            memmove(entries + (fields + k) * HASH, entries + (index + k) * ENTRY + OPAL_CRYPTFILE_ENTRY_BYTES, HASH);
+        }
+        if (OPAL_CRYPTFILE_PAGE_ACCEPTED == demand && OPAL_CRYPT_OK == rc) {
+            rc = are_accepted(file->regions[i], group, entries + fields * HASH, below);
+        }
+        fields += below;
         index += blocks;
     }
     const opal_crypt_input_t pieces[2] = {{head, sizeof(head)}, {entries, fields * HASH}};
@@ -106,8 +124,7 @@ static int page_hash(const opal_cryptfile_t *file, uint64_t group, uint64_t size
 
 /* ---- the tree ---- */
 
-/* From pages, in `hashes`, to the top, in the first of them: tables are written, or compared. */
-int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t count, bool write)
+int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t count, opal_cryptfile_tables_t tables)
 {
     uint8_t table[TABLE], stored[TABLE], head[16] = {'n', 'o', 'd', 'e'};
     const opal_crypt_input_t pieces[2] = {{head, sizeof(head)}, {table, TABLE}};
@@ -124,8 +141,12 @@ int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t 
             uint64_t at = opal_cryptfile_geometry_table_at(opal_cryptfile_one(file), level, j);
             memset(table, 0, sizeof(table));
             memcpy(table, hashes + j * TABLE, here * HASH);
-            rc = write ? opal_cryptfile_bytes_write(file, at, table, TABLE) : opal_cryptfile_bytes_read(file, at, stored, TABLE);
-            rc = OPAL_CRYPT_OK == rc && !write && 0 != memcmp(table, stored, TABLE) ? OPAL_CRYPT_ERR_AUTH : rc;
+            if (OPAL_CRYPTFILE_TABLES_WRITE == tables) {
+                rc = opal_cryptfile_bytes_write(file, at, table, TABLE);
+            } else if (OPAL_CRYPTFILE_TABLES_COMPARE == tables) {
+                rc = opal_cryptfile_bytes_read(file, at, stored, TABLE);
+                rc = OPAL_CRYPT_OK == rc && 0 != memcmp(table, stored, TABLE) ? OPAL_CRYPT_ERR_AUTH : rc;
+            }
             opal_crypt_le_put32(head + 4, level);
             opal_crypt_le_put64(head + 8, j);
             rc = OPAL_CRYPT_OK == rc ? opal_crypt_sha256(pieces, 2, hashes + j * HASH) : rc;
@@ -136,15 +157,15 @@ int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t 
 }
 
 /* The pages of all groups, from entries. */
-int opal_cryptfile_tree_pages(opal_cryptfile_t *file, uint64_t size, bool match, uint8_t *pages)
+int opal_cryptfile_tree_pages(opal_cryptfile_t *file, uint64_t size, opal_cryptfile_page_demand_t demand, uint8_t *pages)
 {
     uint64_t groups = opal_cryptfile_tree_groups(file, size);
     int rc = OPAL_CRYPT_OK;
 
     for (uint64_t g = 0; g < groups && OPAL_CRYPT_OK == rc; ++g) {
         uint8_t *entries = NULL;
-        rc = group_read(file, g, size, &entries);
-        rc = OPAL_CRYPT_OK == rc ? page_hash(file, g, size, entries, match, pages + g * HASH) : rc;
+        rc = opal_cryptfile_tree_group(file, g, size, &entries);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_tree_page(file, file->map->region_count, g, size, entries, demand, pages + g * HASH) : rc;
         free(entries);
     }
     return rc;
@@ -195,8 +216,8 @@ int opal_cryptfile_tree_fields(opal_cryptfile_t *file, uint32_t region, uint64_t
 
     opal_cryptfile_outcome_init(outcome);
     for (uint64_t g = 0; g < groups && OPAL_CRYPT_OK == rc; ++g) {
-        (void) blocks_of(file, region, g, size, &below);
-        uint64_t first = first_block(file, region, g);
+        (void) opal_cryptfile_tree_blocks(file, region, g, size, &below);
+        uint64_t first = opal_cryptfile_tree_first(file, region, g);
         for (uint64_t k = 0; k < below && OPAL_CRYPT_OK == rc; k += AT_A_TIME_SEALED) {
             rc = put_fields(file, region, first + k, below - k < AT_A_TIME_SEALED ? below - k : AT_A_TIME_SEALED);
             if (OPAL_CRYPT_OK != rc) {
@@ -209,21 +230,50 @@ int opal_cryptfile_tree_fields(opal_cryptfile_t *file, uint32_t region, uint64_t
 
 /* ---- reading ---- */
 
+/* The group's entries, if its fields are those of its page, to file->sealed_entries: calls that follow one another find it there. */
+static int group_checked(opal_cryptfile_t *file, uint64_t group)
+{
+    uint64_t count = 0, below;
+    uint8_t hash[HASH], *stored = NULL;
+    int rc = group < opal_cryptfile_tree_groups(file, file->sealed_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
+
+    if (OPAL_CRYPT_OK != rc || (NULL != file->sealed_entries && group == file->sealed_group)) {
+        return rc;
+    }
+    for (uint32_t i = 0; i < file->map->region_count; ++i) {
+        count += opal_cryptfile_tree_blocks(file, i, group, file->sealed_bytes, &below);
+    }
+    free(file->sealed_entries);
+    file->sealed_entries = malloc(count * ENTRY + 1);
+    rc = NULL == file->sealed_entries ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_tree_group(file, group, file->sealed_bytes, &stored);
+    if (OPAL_CRYPT_OK == rc) {
+        memcpy(file->sealed_entries, stored, count * ENTRY);
+        rc = opal_cryptfile_tree_page(file, file->map->region_count, group, file->sealed_bytes, stored, OPAL_CRYPTFILE_PAGE_ANY, hash);
+    }
+    free(stored);
+    rc = OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(hash, file->regions[0]->pages + group * HASH, HASH) ? OPAL_CRYPT_ERR_AUTH : rc;
+    if (OPAL_CRYPT_OK != rc) {
+        free(file->sealed_entries);
+        file->sealed_entries = NULL;
+    }
+    file->sealed_group = group;
+    return rc;
+}
+
 int opal_cryptfile_tree_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count, uint8_t *entries)
 {
     uint64_t group = first / (opal_cryptfile_geometry_data(opal_cryptfile_one(file)) / file->map->regions[region].block_bytes);
     uint64_t index = opal_cryptfile_geometry_entry(file->map, region, first), below;
-    uint8_t hash[HASH], *stored = NULL;
-    int rc = group < opal_cryptfile_tree_groups(file, file->sealed_bytes) ? group_read(file, group, file->sealed_bytes, &stored) : OPAL_CRYPT_ERR_AUTH;
 
-    (void) blocks_of(file, region, group, file->sealed_bytes, &below);
-    rc = OPAL_CRYPT_OK == rc && first - first_block(file, region, group) + count > below ? OPAL_CRYPT_ERR_AUTH : rc;
-    if (OPAL_CRYPT_OK == rc) {
-        memcpy(entries, stored + index * ENTRY, count * ENTRY);
-        rc = fields_match(file, region, first, entries, count);
+    (void) opal_cryptfile_tree_blocks(file, region, group, file->sealed_bytes, &below);
+    if (first - opal_cryptfile_tree_first(file, region, group) + count > below) {
+        return OPAL_CRYPT_ERR_AUTH;
     }
-    rc = OPAL_CRYPT_OK == rc ? page_hash(file, group, file->sealed_bytes, stored, false, hash) : rc;
-    rc = OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(hash, file->regions[0]->pages + group * HASH, HASH) ? OPAL_CRYPT_ERR_AUTH : rc;
-    free(stored);
-    return rc;
+    pthread_mutex_lock(&file->regions[0]->lock);
+    int rc = group_checked(file, group);
+    if (OPAL_CRYPT_OK == rc) {
+        memcpy(entries, file->sealed_entries + index * ENTRY, count * ENTRY);
+    }
+    pthread_mutex_unlock(&file->regions[0]->lock);
+    return OPAL_CRYPT_OK == rc ? fields_match(file, region, first, entries, count) : rc;
 }

@@ -8,7 +8,7 @@
  *
  *     record | state 4 | 0 4 | size 8 | seal id 16 | top 32 | 0 16 | root 32 for each encrypted region |
  *
- * Made in this order, while nobody writes: the fields of each region, by a process that has its key; the tree, by any
+ * Made in this order, while nobody writes: what may be sealed of a file that is watched is accepted; the fields of each region, by a process that has its key; the tree, by any
  * process; the roots, by those that have the keys; then the record.
  */
 #ifndef OPAL_CRYPTFILE_FILE_SEAL_TREE_H
@@ -25,14 +25,18 @@ typedef struct opal_cryptfile_tree {
 
 /* Overwrites in the region that were cut short are finished, and each of its entries says what is sealed. */
 int opal_cryptfile_tree_fields(opal_cryptfile_t *file, uint32_t region, uint64_t size, opal_cryptfile_outcome_t *outcome);
-/* Tables and top, for tree->size. */
-int opal_cryptfile_tree_make(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree);
+/* Before that, of a file that is watched: are the blocks of the region what may be sealed?  ERR_AUTH with `why`.  No other
+ * fields of this region go into a tree that this process makes then. */
+int opal_cryptfile_tree_accept(opal_cryptfile_t *file, uint32_t region, uint64_t size, opal_cryptfile_outcome_t *outcome, opal_crypt_why_t *why);
+/* The top, for tree->size, and tables, unless another process writes them.  ERR_AUTH: fields are not those that were accepted. */
+int opal_cryptfile_tree_make(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, bool write);
 /* The root of a region whose key this process has: for seal_root_of. */
 int opal_cryptfile_tree_root(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_tree_t *tree);
 /* The record, with the roots of all regions, which this process made or took; and the file is sealed. */
 int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree_t *tree);
 
-/* Is all of it what was sealed, as far as this process has keys?  `hash`: for the user.  ERR_AUTH with `why`. */
+/* Is all of it what was sealed, as far as this process has keys?  `hash`: for the user.  Pages are kept, for watching.  ERR_AUTH with
+ * `why`. */
 int opal_cryptfile_tree_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, uint8_t hash[OPAL_CRYPT_HASH_BYTES], opal_crypt_why_t *why);
 /* After that: it is open. */
 int opal_cryptfile_tree_unseal(opal_cryptfile_t *file);

@@ -258,21 +258,31 @@ static int page_before(opal_cryptfile_t *file, uint32_t region, uint64_t number,
     return rc;
 }
 
-/* `before`: 48 bytes of the sealed slots, or NULL. */
-static bool may_seal(const opal_cryptfile_region_state_t *of, uint64_t block, const opal_cryptfile_slot_t *slot, const uint8_t *before)
+/* `before`: what the seal before has of the block, or NULL. */
+static bool was_sealed(const opal_cryptfile_t *file, const opal_cryptfile_slot_t *slot, const uint8_t *before)
 {
     uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES];
     const opal_cryptfile_slot_t plain = opal_cryptfile_slot_plain(slot);
+
+    if (NULL == before) {
+        return false;
+    }
+    if (NULL != opal_cryptfile_one(file)) {
+        return OPAL_CRYPT_OK == opal_cryptfile_tree_field(slot, bytes) && 0 == memcmp(bytes, before, OPAL_CRYPT_HASH_BYTES);
+    }
+    opal_cryptfile_slot_write(&plain, bytes);
+    return 0 == memcmp(bytes, before, sizeof(bytes));
+}
+
+static bool may_seal(const opal_cryptfile_t *file, uint32_t region, uint64_t block, const opal_cryptfile_slot_t *slot, const uint8_t *before)
+{
+    const opal_cryptfile_region_state_t *of = file->regions[region];
 
     if (slot->used && of->ours_count > 0 &&
         NULL != bsearch(slot->salt, of->ours, of->ours_count, OPAL_CRYPTFILE_SALT_BYTES, compare_salts)) {
         return true;
     }
-    if (block >= of->before_blocks) {
-        return !slot->used;
-    }
-    opal_cryptfile_slot_write(&plain, bytes);
-    return NULL != before && 0 == memcmp(bytes, before, sizeof(bytes));
+    return block >= of->before_blocks ? !slot->used : was_sealed(file, slot, before);
 }
 
 /* The first of `bases` that is not before `block`. */
@@ -299,24 +309,36 @@ int opal_cryptfile_seal_watched_size(const opal_cryptfile_t *file, uint64_t data
                : OPAL_CRYPT_OK;
 }
 
+int opal_cryptfile_seal_watched_block(const opal_cryptfile_t *file, uint32_t region, uint64_t block, const opal_cryptfile_slot_t *newer,
+                                      const uint8_t *before, opal_crypt_why_t *why)
+{
+    const opal_cryptfile_region_state_t *of = file->regions[region];
+    bool may = may_seal(file, region, block, newer, before);
+
+    for (size_t k = first_base(of, block); may && k < of->base_count && of->bases[k].block == block; ++k) {
+        may = may_seal(file, region, block, &of->bases[k].slot, before);
+    }
+    return may ? OPAL_CRYPT_OK : opal_cryptfile_seal_foreign(why, region, block);
+}
+
+int opal_cryptfile_seal_foreign(opal_crypt_why_t *why, uint32_t region, uint64_t block)
+{
+    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal-foreign", "region %u, block %llu", (unsigned) region, (unsigned long long) block);
+}
+
 int opal_cryptfile_seal_watched_page(opal_cryptfile_t *file, uint32_t region, uint64_t number,
                                      const opal_cryptfile_seal_page_t *page, uint64_t *block, opal_crypt_why_t *why)
 {
-    const opal_cryptfile_region_state_t *of = file->regions[region];
     uint8_t before[OPAL_CRYPTFILE_SEAL_PAGE_BYTES];
     uint32_t sealed;
     int rc = page_before(file, region, number, before, &sealed);
 
     *block = page->first;
+    rc = OPAL_CRYPT_ERR_AUTH == rc ? opal_cryptfile_seal_foreign(why, region, *block) : rc;
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < page->count; ++i) {
         *block = page->first + i;
-        const uint8_t *of_before = i < sealed ? before + i * OPAL_CRYPTFILE_SLOT_BYTES : NULL;
-        rc = may_seal(of, *block, &page->newer[i], of_before) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
-        for (size_t k = first_base(of, *block); OPAL_CRYPT_OK == rc && k < of->base_count && of->bases[k].block == *block; ++k) {
-            rc = may_seal(of, *block, &of->bases[k].slot, of_before) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
-        }
+        rc = opal_cryptfile_seal_watched_block(file, region, *block, &page->newer[i],
+                                               i < sealed ? before + i * OPAL_CRYPTFILE_SLOT_BYTES : NULL, why);
     }
-    return OPAL_CRYPT_ERR_AUTH == rc
-               ? opal_crypt_refuse(why, rc, "file-seal-foreign", "region %u, block %llu", (unsigned) region, (unsigned long long) *block)
-               : rc;
+    return rc;
 }
