@@ -66,7 +66,7 @@ static inline int one_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, u
 static inline void one_memory(memory_t *memory)
 {
     memory_init(memory);
-    memory->super = (opal_cryptfile_storage_t){one_read, one_write, one_size, one_resize, one_zero, one_lock, one_unlock, one_try_lock, NULL, NULL};
+    memory->super = (opal_cryptfile_storage_t){one_read, one_write, one_size, one_resize, one_zero, one_lock, one_unlock, one_try_lock, NULL, NULL, NULL};
 }
 
 static uint32_t group_rooms = 4;        /* of files that are opened */

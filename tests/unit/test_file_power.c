@@ -321,7 +321,7 @@ static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
     memory_init(&power.now);
     memory_init(&power.stable);
     power.now.super = (opal_cryptfile_storage_t){one ? one_read : memory_read, power_write, one ? one_size : memory_size, power_resize,
-                                                    power_zero, memory_lock, memory_unlock, memory_try_lock, power_barrier, power_barrier};
+                                                    power_zero, memory_lock, memory_unlock, memory_try_lock, power_barrier, power_barrier, NULL};
     group_rooms = 1 + (uint32_t) draw(&random, 3);
     base = one ? GROUP_DATA - BLOCKS / 2 * B : 0;
     UNIT_REQUIRE(OPAL_CRYPT_OK == (one ? power_resize(&power.now.super, OPAL_CRYPTFILE_DATA, 8192)

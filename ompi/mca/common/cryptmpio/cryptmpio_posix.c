@@ -286,6 +286,11 @@ static int posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64
     return rc;
 }
 
+static int posix_moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
+{
+    return ompi_common_cryptmpio_posix_moment(posix_of(storage)->sidecar_fd, at, wait);
+}
+
 int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got)
 {
     return set_lock_now(posix->sidecar_fd, at, 1, exclusive, got);
@@ -369,7 +374,7 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
 {
     *posix = (ompi_common_cryptmpio_posix_t){
         .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, posix_lock,
-                  posix_unlock, posix_try_lock, NULL, posix_barrier},
+                  posix_unlock, posix_try_lock, NULL, posix_barrier, posix_moment},
         .data_fd = data_fd,
         .sidecar_fd = -1,
         .may_write = may_write,

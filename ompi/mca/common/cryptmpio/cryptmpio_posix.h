@@ -150,6 +150,9 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 /* Wait for a lock; ERR_STORAGE with errno, ETIMEDOUT when the time limit is over (cryptmpio_posix_wait.c). */
 int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint64_t bytes);
 
+/* A moment of a wait that does not take the lock, under the same limit. */
+int ompi_common_cryptmpio_posix_moment(int fd, uint64_t at, opal_cryptfile_wait_t *wait);
+
 /* A lock that this process waits for: its file and holder (0: unknown), the wait so far, and whether it gives up. */
 typedef void (*ompi_common_cryptmpio_waits_t)(const char *file, pid_t holder, unsigned seconds, bool last);
 /* For all files: the function called after 10 seconds of waiting, and after `timeout` seconds, if not 0. */

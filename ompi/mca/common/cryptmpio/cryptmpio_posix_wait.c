@@ -85,13 +85,7 @@ void ompi_common_cryptmpio_posix_on_wait(ompi_common_cryptmpio_waits_t waits, un
     limit = timeout;
 }
 
-typedef struct waiting {
-    uint64_t since;                     /* nanoseconds */
-    opal_crypt_patience_t silent, patient;
-    bool said;
-} waiting_t;
-
-static void say(const waiting_t *w, int fd, const struct flock *lock, bool last)
+static void say(const opal_cryptfile_wait_t *w, int fd, const struct flock *lock, bool last)
 {
     char link[64], file[PATH_MAX];
     ssize_t bytes;
@@ -105,8 +99,12 @@ static void say(const waiting_t *w, int fd, const struct flock *lock, bool last)
 }
 
 /* False: time is up. */
-static bool wait_on(waiting_t *w, int fd, const struct flock *lock)
+static bool wait_on(opal_cryptfile_wait_t *w, int fd, const struct flock *lock)
 {
+    if (0 == w->since) {
+        *w = (opal_cryptfile_wait_t){.since = opal_crypt_now(), .silent = opal_crypt_patience(SAY_MS),
+                                     .patient = opal_crypt_patience((int64_t) limit * 1000)};
+    }
     const uint64_t part = (opal_crypt_now() - w->since) / 8;
     const struct timespec pause = {0, part < PAUSE_LEAST_NS ? PAUSE_LEAST_NS : part < PAUSE_MOST_NS ? (long) part : PAUSE_MOST_NS};
 
@@ -126,7 +124,7 @@ static bool wait_on(waiting_t *w, int fd, const struct flock *lock)
 int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint64_t bytes)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
-    waiting_t w = {.since = 0};
+    opal_cryptfile_wait_t w = {.since = 0};
 
     while (0 != fcntl(fd, F_OFD_SETLK, &lock)) {
         if (EINTR == errno) {
@@ -135,13 +133,16 @@ int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint6
         if (EAGAIN != errno && EACCES != errno) {
             return OPAL_CRYPT_ERR_STORAGE;
         }
-        if (0 == w.since) {
-            w = (waiting_t){.since = opal_crypt_now(), .silent = opal_crypt_patience(SAY_MS),
-                            .patient = opal_crypt_patience((int64_t) limit * 1000)};
-        }
         if (!wait_on(&w, fd, &lock)) {
             return OPAL_CRYPT_ERR_STORAGE;
         }
     }
     return OPAL_CRYPT_OK;
+}
+
+int ompi_common_cryptmpio_posix_moment(int fd, uint64_t at, opal_cryptfile_wait_t *wait)
+{
+    const struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = 1};
+
+    return wait_on(wait, fd, &lock) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }

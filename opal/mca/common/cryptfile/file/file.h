@@ -18,6 +18,7 @@
 #define OPAL_CRYPTFILE_FILE_FILE_H
 
 #include "opal/mca/common/crypt/base/base.h"
+#include "opal/mca/common/crypt/base/patience.h"
 #include "map.h"
 #include "sidecar.h"
 #include "opal/mca/common/cryptfile/keystore/keystore.h"
@@ -33,6 +34,13 @@ typedef struct opal_cryptfile_extent {
     void *bytes;
     size_t count;
 } opal_cryptfile_extent_t;
+
+/* How long somebody has waited; zeros to begin with. */
+typedef struct opal_cryptfile_wait {
+    uint64_t since;                     /* nanoseconds */
+    opal_crypt_patience_t silent, patient;
+    bool said;
+} opal_cryptfile_wait_t;
 
 /* All functions return OPAL_CRYPT_OK, or ERR_STORAGE with errno set.  Extents
  * come in rising, disjoint places. */
@@ -58,6 +66,9 @@ struct opal_cryptfile_storage {
     int (*barrier)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
     /* The same for what is rare, and has its order whether anybody asked or not; NULL: memory. */
     int (*sync)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
+    /* Wait a moment: others have locked the byte, and waiting for the lock itself could be a deadlock.  The storage
+     * reports a long wait, and ends it with ETIMEDOUT.  NULL: it does neither. */
+    int (*moment)(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait);
 };
 
 static inline int opal_cryptfile_storage_sync(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)

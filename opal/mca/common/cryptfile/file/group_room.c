@@ -73,6 +73,7 @@ typedef struct looked {
     uint32_t number;
     const uint8_t *head;
     opal_cryptfile_room_t room;
+    uint64_t *blocked;                  /* the lock of the block, if others have it */
 } looked_t;
 
 /* Does the head name a block of this group that begins below the size? */
@@ -119,6 +120,7 @@ static int finish_needed(const looked_t *l, bool *is_free)
     int rc = ours ? OPAL_CRYPT_OK : opal_cryptfile_range_try(l->file, &range, lock_at, 1, &got);
 
     if (OPAL_CRYPT_OK != rc || !got) {
+        *l->blocked = lock_at;
         return rc;
     }
     rc = is_needed(l, &needed);
@@ -175,9 +177,15 @@ static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const
 
 /* ---- for a call ---- */
 
-/* Takes the free ones of `count` rooms from `first` on.  If another process has one of them, takes none: *busy. */
+/* What keeps a call from a room. */
+typedef struct obstacle {
+    uint32_t busy;                      /* a room that another process has; 0: none is */
+    uint64_t blocked;                   /* the lock of a block that needs a room, and that others have */
+} obstacle_t;
+
+/* Takes the free ones of `count` rooms from `first` on.  If another process has one of them, takes none. */
 static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint32_t first,
-                     uint32_t count, uint32_t *busy)
+                     uint32_t count, obstacle_t *obstacle)
 {
     opal_cryptfile_rooms_t *rooms = &work->rooms;
     opal_cryptfile_range_t *range = &rooms->ranges[rooms->range_count];
@@ -190,14 +198,14 @@ static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const 
 
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_range_try(file, range, opal_cryptfile_geometry_head_lock(place.head), count, &got) : rc;
     if (OPAL_CRYPT_OK != rc || !got) {
-        *busy = first;
+        obstacle->busy = first;
         return rc;
     }
     const opal_cryptfile_extent_t extent = {place.head, heads, count * HEAD_BYTES};
     rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_size(file, &size) : rc;
     for (uint32_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
-        looked_t looked = {.file = file, .held = work->held, .number = first + i, .head = heads[i]};
+        looked_t looked = {.file = file, .held = work->held, .number = first + i, .head = heads[i], .blocked = &obstacle->blocked};
         uint64_t head_at = place.head + i * HEAD_BYTES;
         rc = free_one(&looked, head_at, size, &is_free);
         if (OPAL_CRYPT_OK == rc && is_free) {
@@ -214,18 +222,21 @@ static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const 
 }
 
 /* Nobody who has a room waits for us.  Where none is had by anybody, somebody is about to finish the block that needs
- * it, or reads it, and there is no lock of that block to wait for: ours are of others. */
-static int wait_for_one(opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run, uint32_t busy)
+ * it, or reads it, and the lock of that block cannot be waited for: ours are of others. */
+static int wait_for_one(opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run, const obstacle_t *obstacle, opal_cryptfile_wait_t *wait)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     opal_cryptfile_room_place_t place;
     opal_cryptfile_range_t range;
 
-    if (0 == busy) {
+    if (0 == obstacle->busy && NULL != file->storage->moment) {
+        return file->storage->moment(file->storage, obstacle->blocked, wait);
+    }
+    if (0 == obstacle->busy) {
         (void) nanosleep(&moment, NULL);
         return OPAL_CRYPT_OK;
     }
-    int rc = opal_cryptfile_room_at(file, run->region, run->first, busy, &place);
+    int rc = opal_cryptfile_room_at(file, run->region, run->first, obstacle->busy, &place);
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_range_lock(file, &range, opal_cryptfile_geometry_head_lock(place.head), 1, true) : rc;
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(file, &range, rc) : rc;
 }
@@ -234,18 +245,19 @@ int opal_cryptfile_group_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_
                                     uint32_t wanted)
 {
     uint32_t all = opal_cryptfile_one(file)->rooms, most = wanted < all ? wanted : all;
+    opal_cryptfile_wait_t wait = {.since = 0};
     int rc = OPAL_CRYPT_OK;
 
     work->rooms.count = work->rooms.range_count = 0;
     while (OPAL_CRYPT_OK == rc && 0 == work->rooms.count) {
-        uint32_t busy = 0;
-        rc = take_some(file, work, run, 1, most, &busy);        /* in one lock, mostly */
-        busy = 0;
+        obstacle_t obstacle = {.busy = 0};
+        rc = take_some(file, work, run, 1, most, &obstacle);    /* in one lock, mostly */
+        obstacle.busy = 0;
         for (uint32_t number = 1; OPAL_CRYPT_OK == rc && number <= all && work->rooms.count < most; ++number) {
-            rc = take_some(file, work, run, number, 1, &busy);
+            rc = take_some(file, work, run, number, 1, &obstacle);
         }
         if (OPAL_CRYPT_OK == rc && 0 == work->rooms.count) {
-            rc = wait_for_one(file, run, busy);
+            rc = wait_for_one(file, run, &obstacle, &wait);
         }
     }
     return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_group_rooms_give(file, work, rc);

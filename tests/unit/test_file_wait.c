@@ -1,0 +1,107 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * One file: a call that gets no room, as the block that needs it is locked by others, waits moment by moment, which the
+ * storage reports and ends; it goes on when they give the lock back.
+ */
+#include "tests/unit/file_group.h"
+
+#include <errno.h>
+
+enum { B = 4096, BLOCKS = 8 };
+
+static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
+static uint8_t before[B * BLOCKS], after[B * BLOCKS], out[B * BLOCKS];
+
+static uint64_t held;                   /* by others; 0: nothing is */
+static unsigned moments, patient;       /* of so many moments the last fails; 0: the lock is given back in the third */
+
+static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+{
+    *got = 0 == held || held < at || held >= at + bytes;
+    return *got ? one_lock(storage, at, bytes, exclusive) : OPAL_CRYPT_OK;
+}
+
+static int moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
+{
+    (void) storage;
+    UNIT_CHECK(at == held && (0 == moments) == (0 == wait->since));
+    wait->since = ++moments;
+    if (patient == moments) {
+        errno = ETIMEDOUT;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    held = 0 == patient && 3 == moments ? 0 : held;
+    return OPAL_CRYPT_OK;
+}
+
+/* Block 5, by another process than the one that died in block 0. */
+static int overwrite(memory_t *memory, const memory_t *left, unsigned for_moments)
+{
+    memory_copy(memory, left);
+    opal_cryptfile_t *file = open_one(&memory->super, spec, 1, NULL);
+    held = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(&opal_cryptfile_map_of(file)->geometry, 0, 0));
+    moments = 0;
+    patient = for_moments;
+    int rc = put_bytes(file, 5 * B, after + 5 * B, B);
+    int error = errno;
+
+    held = 0;
+    opal_cryptfile_destroy(file);
+    errno = error;
+    return rc;
+}
+
+static bool reads(memory_t *memory, const uint8_t *fifth)
+{
+    opal_cryptfile_t *file = open_one(&memory->super, spec, 1, NULL);
+    uint64_t got;
+    bool good = OPAL_CRYPT_OK == get_bytes(file, 0, out, sizeof(out), &got) && 0 == memcmp(out + 5 * B, fifth + 5 * B, B) &&
+                (0 == memcmp(out, before, B) || 0 == memcmp(out, after, B));
+
+    opal_cryptfile_destroy(file);
+    return good;
+}
+
+int main(void)
+{
+    memory_t whole, left, memory;
+    unsigned needed = 0;
+    bool died = true;
+
+    providers_init();
+    UNIT_GROUP("the only room is needed by a block that others have locked");
+    group_rooms = 1;
+    fill(before, sizeof(before), 1);
+    fill(after, sizeof(after), 2);
+    one_memory(&whole);
+    one_memory(&left);
+    one_memory(&memory);
+    memory.super.try_lock = try_lock;
+    memory.super.moment = moment;
+    opal_cryptfile_t *file = open_one(&whole.super, spec, 1, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, before, sizeof(before)));
+    opal_cryptfile_destroy(file);
+    for (long life = 1; died; ++life) {
+        memory_copy(&left, &whole);
+        left.life = life;
+        file = open_one(&left.super, spec, 1, NULL);
+        died = OPAL_CRYPT_OK != put_bytes(file, 0, after, B);
+        opal_cryptfile_destroy(file);
+        left.life = -1;
+        if (OPAL_CRYPT_OK == overwrite(&memory, &left, 0) && 0 == moments) {
+            UNIT_CHECK(reads(&memory, after));
+            continue;
+        }
+        UNIT_CHECK(3 == moments && reads(&memory, after));
+        UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == overwrite(&memory, &left, 7) && ETIMEDOUT == errno && 7 == moments && reads(&memory, before));
+        ++needed;
+    }
+    printf("  the room was needed after %u deaths\n", needed);
+    UNIT_CHECK(needed > 0);
+    memory_free(&whole);
+    memory_free(&left);
+    memory_free(&memory);
+    providers_fini();
+    return unit_done();
+}
