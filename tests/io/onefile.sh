@@ -166,6 +166,52 @@ must_fail read_by_job plain block
 must_refuse "lab" in_variant mpicrypt file verify "$CASE_DIR/one" --keystore-dir "$CASE_DIR/strangers"
 must_refuse "key" run_io 2 --mca crypt_keystore_dir "$CASE_DIR/strangers" "$program" read "$CASE_DIR/plain" "$CASE_DIR/one"
 
+# What another program left of it, by its attribute, or a maker that lost power.
+remains() { cp --preserve=all plain.64K "$1"; cat "$2" > "$1"; }
+head -c 512 /dev/zero > zeros
+if python3 -c "import os; os.getxattr('plain.64K', 'user.mpicrypt.map')" 2>/dev/null; then
+    remains emptied empty
+    remains begun zeros
+    remains overwritten other
+    must read_by_job empty emptied
+    must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/emptied"
+    must_refuse "it is empty" run_io 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/empty" "$CASE_DIR/emptied"
+    must_refuse "whoever made it was killed" read_by_job zeros begun
+    must_refuse "whoever made it was killed" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/begun"
+    for mode in read over; do
+        must_refuse "it begins with other bytes" run_io 2 "$program" $mode "$CASE_DIR/other" "$CASE_DIR/overwritten"
+        must_refuse "it begins with other bytes" run_io 2 --mca fs_crypt_key_label lab "$program" $mode "$CASE_DIR/other" "$CASE_DIR/overwritten"
+    done
+    must run_io 2 --mca fs_crypt_plain_paths "$CASE_DIR/*" "$program" read "$CASE_DIR/other" "$CASE_DIR/overwritten"
+    must_refuse "it begins with other bytes" run_io 2 --mca fs_crypt_plain_paths "$CASE_DIR/*" "$program" over "$CASE_DIR/other" "$CASE_DIR/overwritten"
+    must cmp other overwritten
+else
+    echo "not tried: this file system has no attributes"
+    cp empty emptied
+    cp zeros begun
+fi
+cp zeros lost
+must read_by_job zeros zeros
+AS_ONE=$CASE_DIR/one.so
+for name in emptied begun lost; do
+    must run_io 3 --mca fs_crypt_key_label lab "$program" write "$CASE_DIR/plain" "$CASE_DIR/$name"
+    must test ! -e $name.mpicrypt
+    must read_by_job plain $name
+    must tool verify "$CASE_DIR/$name"
+done
+unset AS_ONE
+
+# A plain file that begins like one of ours, and is none.
+{ head -c 512 plain.64K; cat other; } > header
+{ head -c 16 plain.64K; cat other; } > magic
+sum=$(cat header magic | sha256sum)
+for name in header magic; do
+    for mode in read over write; do
+        must_refuse "map of a file cannot be read" run_io 2 "$program" $mode "$CASE_DIR/other" "$CASE_DIR/$name"
+    done
+done
+[ "$(cat header magic | sha256sum)" = "$sum" ] || fail "it was changed"
+
 # What lies beside it as a sidecar makes it a file of the other kind.
 cp one beside; echo nothing > beside.mpicrypt
 must_fail read_by_job plain beside

@@ -92,6 +92,11 @@ int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_com
 bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);
 
 /* One that is made. */
+/* Does the attribute say that it was one file? */
+bool ompi_common_cryptmpio_was_one(const ompi_common_cryptmpio_look_t *look);
+/* Is it empty, or what a maker that was killed, or lost power, leaves: 512 zeros, or a whole header in state 0? */
+bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state);
+
 static inline bool ompi_common_cryptmpio_is_one(const ompi_common_cryptmpio_file_t *state)
 {
     return 0 != state->beginning.geometry.group_bytes;

@@ -255,6 +255,8 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
         return true;                    /* somebody just created it, and may have written a map before the data */
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
+    } else if (bytes > 0 && wanted && state->posix.may_write && opal_cryptfile_makes_one() && ompi_common_cryptmpio_is_unmade(state)) {
+        return begin_one(state, look);  /* its maker lost power */
     } else if (bytes > 0 && !meant && (wanted || look->require)) {
         refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
     } else if (bytes > 0 && !meant && look->seal) {       /* it may have replaced a sealed file */
@@ -285,15 +287,25 @@ static bool is_no_file(const ompi_common_cryptmpio_file_t *state)
     return 0 == fstat(state->posix.data_fd, &status) && !S_ISREG(status.st_mode);
 }
 
-/* One file, which another program has emptied: a writer with a label makes it anew. */
-static bool was_emptied(ompi_common_cryptmpio_file_t *state, const look_t *look)
+/* The attribute says that it was one file, which it does not begin like: another program emptied or overwrote it, or its
+ * maker lost power.  A writer with a label makes it anew, if it has nothing. */
+static bool look_at_remains(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    opal_cryptfile_kind_t kind;
-    const size_t count = look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE];
+    bool empty = is_empty(state), wanted = '\0' != look->label[0];
 
-    return '\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one() && is_empty(state) &&
-           OPAL_CRYPT_OK == opal_cryptfile_kind(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], count, &kind) &&
-           (OPAL_CRYPTFILE_KIND_ONE_MAP == kind || OPAL_CRYPTFILE_KIND_ONE_DIGEST == kind);
+    if (wanted && state->posix.may_write && opal_cryptfile_makes_one() && ompi_common_cryptmpio_is_unmade(state)) {
+        return begin_one(state, look);
+    }
+    if ('\0' != look->root[0]) {
+        refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
+    } else if (empty && !state->posix.may_write && !look->require) {
+        look->bare = wanted || look->seal;
+    } else if (!empty && ompi_common_cryptmpio_is_unmade(state)) {
+        refuse(state, look, MPI_ERR_IO, "file-failed", "it is being made, or whoever made it was killed");
+    } else if (empty || !look->meant_plain || state->posix.may_write) {
+        refuse(state, look, MPI_ERR_IO, "file-overwritten", empty ? "it is empty" : "it begins with other bytes");
+    }
+    return false;
 }
 
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
@@ -313,8 +325,8 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
         verdict_t verdict = {MPI_SUCCESS, NULL, NULL};
         verdict.error = ompi_common_cryptmpio_read_one(state, look, &verdict.topic, &verdict.detail);
         judge(state, look, &verdict);
-    } else if (was_emptied(state, look)) {
-        return begin_one(state, look);
+    } else if (ompi_common_cryptmpio_was_one(look)) {
+        return look_at_remains(state, look);
     } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0
                && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&state->posix, state->sidecar, found)) {
         refuse(state, look, MPI_ERR_IO, "file-sidecar-elsewhere", found);

@@ -28,8 +28,15 @@ static int read_places(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpi
     return rc;
 }
 
-/* Empty, or left by a maker that was killed: 512 zeros, or a whole header in state 0. */
-static bool is_unmade(ompi_common_cryptmpio_file_t *state)
+bool ompi_common_cryptmpio_was_one(const ompi_common_cryptmpio_look_t *look)
+{
+    opal_cryptfile_kind_t kind;
+
+    return OPAL_CRYPT_OK == opal_cryptfile_kind(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE], &kind) &&
+           (OPAL_CRYPTFILE_KIND_ONE_MAP == kind || OPAL_CRYPTFILE_KIND_ONE_DIGEST == kind);
+}
+
+bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
@@ -42,9 +49,11 @@ static bool is_unmade(ompi_common_cryptmpio_file_t *state)
     if (OPAL_CRYPT_OK != storage->size(storage, OPAL_CRYPTFILE_DATA, &end)) {
         return false;
     }
-    if (end <= sizeof(bytes)) {
-        return 0 == end || (sizeof(bytes) == end && OPAL_CRYPT_OK == storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1) &&
-                            opal_crypt_all_zero(bytes, sizeof(bytes)));
+    if (0 == end) {
+        return true;
+    }
+    if (sizeof(bytes) == end && OPAL_CRYPT_OK == storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1) && opal_crypt_all_zero(bytes, sizeof(bytes))) {
+        return true;
     }
     return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &begun) && magic && OPAL_CRYPTFILE_STATE_MAKING == begun;
 }
@@ -59,7 +68,7 @@ bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_c
         *error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
         return false;
     }
-    if (is_unmade(state)) {
+    if (ompi_common_cryptmpio_is_unmade(state)) {
         look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
         look->one = true;
         return false;
