@@ -123,7 +123,7 @@ static unsigned sector;                 /* what is written at once: of small map
 typedef struct cache_op {
     uint64_t at;
     size_t count;                       /* 0: a sync */
-    uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
+    uint8_t bytes[FRONT];
 } cache_op_t;
 
 /* What was told to the storage, sector by sector. */
@@ -161,8 +161,13 @@ static int cache_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
 
 static int cache_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
-    (void) storage;
-    UNIT_CHECK(OPAL_CRYPTFILE_DATA == part && FRONT == bytes);
+    cache_t *cache = (cache_t *) storage;
+
+    UNIT_CHECK(OPAL_CRYPTFILE_DATA == part && (FRONT == bytes || OPAL_CRYPTFILE_HEADER_BYTES == bytes));
+    if (FRONT != bytes) {               /* what is cut off reads as zeros, as if it had never been written */
+        UNIT_REQUIRE(cache->count < OPS);
+        cache->ops[cache->count++] = (cache_op_t){.at = bytes, .count = FRONT - bytes};
+    }
     return OPAL_CRYPT_OK;
 }
 

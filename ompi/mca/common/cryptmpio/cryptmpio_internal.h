@@ -137,6 +137,10 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
  * sidecar.  Reports why the file cannot be used. */
 int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again);
 
+/* Collective, with the file in use: *alone: no other handle has it, and until ompi_common_cryptmpio_together none can. */
+int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone);
+int ompi_common_cryptmpio_together(ompi_common_cryptmpio_file_t *state);
+
 /* All processes open the sidecar, as rank 0 has; then they check that a lock of one
  * keeps out the others. */
 int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state);

@@ -154,16 +154,59 @@ static size_t map_bytes_most(const opal_cryptfile_map_t *map)
     return opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES + (size_t) map->region_count * OPAL_CRYPTFILE_WRAPPED_MAX;
 }
 
-/* The geometry of one file stays. */
+/* The geometry of one file stays, unless the file is made anew. */
 static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_crypt_why_t why = {.topic = NULL};
     int rc = 0 == map->geometry.group_bytes ? OPAL_CRYPT_OK : opal_cryptfile_geometry_fits(map, opal_cryptfile_map_bytes(map));
 
     if (OPAL_CRYPT_ERR_AUTH == rc) {
-        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-size", "the file was made for fewer regions, or for larger blocks");
+        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-geometry", "%s", "it has data, or others have it open");
     }
     return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
+}
+
+/* The same regions, in a map of a file that is made anew: another UUID, and no keys yet. */
+static int map_again(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_map_t **again, opal_crypt_why_t *why)
+{
+    int rc = base_map(state, true, again);
+
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < map->region_count; ++i) {
+        const opal_cryptfile_region_t *region = &map->regions[i];
+        const opal_cryptfile_region_ask_t ask = {region->encrypted, region->cipher, region->block_bytes, region->label,
+                                                 0 == region->tiling.run_count ? NULL : &region->tiling};
+        uint32_t number;
+        bool added;
+        rc = opal_cryptfile_map_add(*again, &ask, &number, &added, why);
+        rc = OPAL_CRYPT_OK == rc && (!added || number != i) ? OPAL_CRYPT_ERR_LIBRARY : rc;
+    }
+    return rc;
+}
+
+/* One file without data, whose geometry does not fit more regions, gets another, if nobody else has it open: *anew, with the
+ * lock that keeps others away, and *map. */
+static int fit_anew(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **map, bool *anew)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    opal_cryptfile_map_t *again = NULL;
+    int rc = opal_cryptfile_geometry_fits(*map, map_bytes_most(*map));
+    int error = ompi_common_cryptmpio_agree(state->fh, OPAL_CRYPT_ERR_AUTH == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(rc, 0));
+
+    if (MPI_SUCCESS != error || OPAL_CRYPT_ERR_AUTH != rc) {
+        return error;
+    }
+    error = ompi_common_cryptmpio_alone(state, anew);
+    if (MPI_SUCCESS != error || !*anew) {
+        return error;
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, map_again(state, *map, &again, &why), &why));
+    if (MPI_SUCCESS != error) {
+        opal_cryptfile_map_destroy(again);
+        return error;
+    }
+    opal_cryptfile_map_destroy(*map);
+    *map = again;
+    return MPI_SUCCESS;
 }
 
 /* ---- all of it ---- */
@@ -196,13 +239,14 @@ static int has_encrypted(const opal_cryptfile_map_t *map, opal_crypt_why_t *why)
                                "all regions that were asked for are plain");
 }
 
-static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew)
+/* `empty`: the file is one file, and has no data. */
+static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool empty)
 {
     bool asked[OPAL_CRYPTFILE_REGIONS_MAX] = {false};
     opal_cryptfile_map_t *map = NULL;
     opal_cryptfile_key_t *keys = NULL;
     opal_crypt_why_t why = {.topic = NULL};
-    bool changed = false;
+    bool changed = false, again = false;
     int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, &map), &why));
     uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
 
@@ -226,8 +270,13 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         }
         return error;
     }
+    if (!anew && empty && state->posix.may_write) {
+        error = fit_anew(state, &map, &again);
+        anew = again;
+        old = again ? 0 : old;
+    }
     ++map->generation;
-    if (anew && state->one) {
+    if (MPI_SUCCESS == error && anew && state->one) {
         int rc = opal_cryptfile_geometry_choose(map, map_bytes_most(map));
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, 0));
     }
@@ -240,6 +289,10 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     }
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_store(state, map, anew);
+    }
+    if (again) {
+        int shared = ompi_common_cryptmpio_together(state);
+        error = MPI_SUCCESS == error ? shared : error;
     }
     if (MPI_SUCCESS != error) {
         opal_cryptfile_keys_free(keys, map->region_count);
@@ -298,7 +351,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* A new file's default map is replaced by what the program asks for. */
-        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && !has));
+        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && !has), ompi_common_cryptmpio_is_one(state) && !has);
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }
     ompi_common_cryptmpio_abandon(state);

@@ -56,6 +56,45 @@ int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *
     return MPI_ERR_FILE_IN_USE;
 }
 
+/* Rank 0 never gives its lock back, so that nobody else can have the file alone meanwhile. */
+int ompi_common_cryptmpio_together(ompi_common_cryptmpio_file_t *state)
+{
+    bool got = false;
+    int rc = OPAL_CRYPT_OK, error;
+
+    if (0 == state->fh->f_rank) {
+        rc = ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_USE, false, &got);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
+    if (MPI_SUCCESS == error && 0 != state->fh->f_rank) {
+        rc = ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_USE, false, &got);
+        error = OPAL_CRYPT_OK == rc && !got ? MPI_ERR_FILE_IN_USE : ompi_common_cryptmpio_error(rc, errno);
+    }
+    return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
+int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    int rc = 0 == state->fh->f_rank ? OPAL_CRYPT_OK : storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_USE, 1);
+    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
+
+    if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
+        rc = ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_USE, true, alone);
+        error = ompi_common_cryptmpio_error(rc, errno);
+    }
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast_flag(state->fh, alone)) {
+        error = MPI_ERR_INTERN;
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS != error || !*alone) {
+        int shared = ompi_common_cryptmpio_together(state);
+        *alone = false;
+        error = MPI_SUCCESS == error ? shared : error;
+    }
+    return error;
+}
+
 /* All have opened the file by its name: is it the one that rank 0 looked at?  One that is being made begins with nothing yet. */
 static int is_same_one(ompi_common_cryptmpio_file_t *state)
 {

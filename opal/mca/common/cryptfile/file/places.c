@@ -98,6 +98,9 @@ int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryp
     opal_cryptfile_header_t header = {.geometry = map->geometry};
     int rc = NULL == before ? OPAL_CRYPT_OK : opal_cryptfile_state_put(storage, before, OPAL_CRYPTFILE_STATE_MAKING);
 
+    if (OPAL_CRYPT_OK == rc && NULL != before) {        /* or it may be longer than one in state 0 with this header can be */
+        rc = sync_all(storage, storage->resize(storage, OPAL_CRYPTFILE_DATA, OPAL_CRYPTFILE_HEADER_BYTES));
+    }
     memcpy(header.uuid, map->uuid, sizeof(header.uuid));
     opal_cryptfile_header_write(&header, bytes);
     rc = sync_all(storage, put_bytes_at(storage, 0, bytes, sizeof(bytes), rc));
