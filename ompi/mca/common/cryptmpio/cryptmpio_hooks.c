@@ -240,10 +240,14 @@ static int preallocate_one(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_
         rc = ompi_common_cryptmpio_set_size(state, bytes);
     }
     if (MPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > 0) {
-        const off_t end = (off_t) opal_cryptfile_geometry_end(&state->beginning.geometry, (uint64_t) bytes);
+        const opal_cryptfile_geometry_t *one = &state->beginning.geometry;
+        const off_t end = (off_t) opal_cryptfile_geometry_end(one, (uint64_t) bytes), before = (off_t) opal_cryptfile_geometry_end(one, (uint64_t) now);
         int error;
         do {
             error = 0 == fallocate(state->posix.data_fd, FALLOC_FL_KEEP_SIZE, 0, end) ? 0 : errno;
+            if (EOPNOTSUPP == error) {      /* the C library writes into the hole that was made above, and nowhere else */
+                error = longer ? posix_fallocate(state->posix.data_fd, before, end - before) : 0;
+            }
         } while (EINTR == error);
         rc = 0 == error ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
     }
