@@ -26,7 +26,7 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
-/* One file is made, under the maker's lock; whoever finds it begun makes it anew. */
+/* One file is made, under the maker's lock; a process that finds it begun makes it anew. */
 static int make_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
