@@ -17,14 +17,25 @@ keys_in() {
 # run_io N PROGRAM [ARGUMENT...]: on N processes.
 run_io() {
     local n=$1; shift
-    vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) ${AS_ONE:+-x LD_PRELOAD="$AS_ONE"} "$@"
+    vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) "$@"
 }
 
-# as_one: from now on run_io makes encrypted files that are one file (docs/design/012-one-file.rst).
+# as_one: from now on, jobs make encrypted files that are one file (docs/design/012-one-file.rst).  What sets LD_PRELOAD
+# itself adds $AS_ONE.
 as_one() {
     AS_ONE=$CASE_DIR/one.so
-    must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$AS_ONE" "$SRC/tests/io/preload/one.c"
+    must gcc -std=gnu11 -O2 -Wall -Wextra -Werror -nostdlib -shared -fPIC -o "$AS_ONE" "$SRC/tests/io/preload/one.c"
 }
+
+vcluster() {
+    if [ "$1" = mpirun ] && [ -n "${AS_ONE-}" ]; then
+        set -- mpirun -x LD_PRELOAD="$AS_ONE" "${@:2}"
+    fi
+    "$SRC/tests/vcluster" "$@"
+}
+
+# All cases know "one" as their first argument, which means that.
+[ "${1-}" != one ] || { shift; as_one; }
 
 # must_refuse TEXT COMMAND...: it has to fail and to say TEXT, and none of its processes waits for another.
 must_refuse() {

@@ -4,12 +4,9 @@
 # directory that all nodes share, and a keystore that holds the labels lab and other; with "one", files are made as one file.
 . "$SRC/tests/io/common.sh"
 
-one=
-[ "$1" != one ] || { one=yes; shift; }
 nodes=${1%x*} ranks=${1#*x} name=$2; shift 2
 mkdir "$CASE_DIR/files"
 cluster_up "$nodes" --slots "$ranks"
 keys_in "$CASE_DIR/keys" lab other
-[ -z "$one" ] || as_one
 program=$(mpi_program io "$name")
 must run_io $((nodes * ranks)) "$program" "$CASE_DIR/files" "$@"

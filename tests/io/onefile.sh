@@ -133,7 +133,7 @@ for block in 512 64K 1M; do
     cp plain expected
     says "could not be sealed" run_io 3 --mca fs_crypt_seal 1 "$program" over "$CASE_DIR/short" "$CASE_DIR/written"
     must tool seal "$CASE_DIR/written"
-    for name in short other long short; do
+    for name in short other $([ $block = 512 ] || echo long) short; do      # 34,000 blocks take long
         dd if=$name of=expected conv=notrunc status=none
         seals $name
     done

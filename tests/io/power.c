@@ -94,7 +94,10 @@ static void write_back(const char *path, int step)
 {
     char name[1024];
 
-    snprintf(name, sizeof(name), "%s%s", path, mt_mix((uint64_t) step) % 2 ? "" : ".mpicrypt");
+    snprintf(name, sizeof(name), "%s.mpicrypt", path);
+    if (0 != mt_mix((uint64_t) step) % 2 || 0 != access(name, F_OK)) {
+        snprintf(name, sizeof(name), "%s", path);
+    }
     int fd = open(name, O_RDONLY);
     MT_CHECK(fd >= 0 && 0 == fdatasync(fd), "%s", name);
     close(fd);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD) that writes an encrypted file: one of
- * its processes dies at a chosen write to one of the file's two parts.
+ * its processes dies at a chosen write to one of the file's two parts, or of one file, to data or to what lies beside it.
  *
  *   KILL_RANK     the process that dies
  *   KILL_AT       at which of its writes, from 1, which is its first to the data
@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,28 @@ static long number(const char *name)
     return NULL == text ? 0 : strtol(text, NULL, 10);
 }
 
-static int part_of(int fd)
+static uint64_t little(const unsigned char *bytes)
 {
+    uint64_t value = 0;
+
+    for (int i = 7; i >= 0; --i) {
+        value = value << 8 | bytes[i];
+    }
+    return value;
+}
+
+/* Of one file: what lies at this place, by the header; and the header itself, which is not there yet. */
+static int part_of_one(const unsigned char *header, off_t at)
+{
+    uint64_t group = little(header + 40), control = little(header + 48), before = little(header + 56);
+
+    return 0 == at || 0 == group || (uint64_t) at < before || ((uint64_t) at - before) % group < control ? SIDECAR : DATA;
+}
+
+static int part_of(int fd, const struct iovec *vector, off_t at)
+{
+    static const char magic[] = "\x89MPICRYPT";
+    unsigned char header[80];
     char link[64], path[4096];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof(path) - 1);
@@ -46,6 +67,12 @@ static int part_of(int fd)
         return NEITHER;
     }
     path[n] = '\0';
+    if (0 == at && vector->iov_len >= sizeof(header) && 0 == memcmp(vector->iov_base, magic, sizeof(magic) - 1)) {
+        return SIDECAR;
+    }
+    if (sizeof(header) == pread(fd, header, sizeof(header), 0) && 0 == memcmp(header, magic, sizeof(magic) - 1)) {
+        return part_of_one(header, at);
+    }
     return (size_t) n > strlen(suffix) && 0 == strcmp(path + n - strlen(suffix), suffix) ? SIDECAR : DATA;
 }
 
@@ -79,7 +106,7 @@ static void write_part(pwritev_t real, int fd, const struct iovec *vector, off_t
 
 static ssize_t watched(pwritev_t real, int fd, const struct iovec *vector, int count, off_t at)
 {
-    int part = part_of(fd);
+    int part = part_of(fd, vector, at);
     const char *how = getenv("KILL_HOW"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     size_t bytes = 0;
 
