@@ -129,7 +129,9 @@ static void put_in_place(const char *directory, const char *decoy, const char *n
     for (int part = 0; 0 == mt_rank && part < 2; part++) {
         snprintf(from, sizeof(from), "%s/%s%s", directory, decoy, part ? ".mpicrypt" : "");
         snprintf(to, sizeof(to), "%s/%s%s", directory, name, part ? ".mpicrypt" : "");
-        MT_CHECK(0 == rename(from, to), "rename %s", from);
+        if (0 == part || 0 == access(from, F_OK)) {     /* one file has no other part */
+            MT_CHECK(0 == rename(from, to), "rename %s", from);
+        }
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
