@@ -46,10 +46,6 @@ must_refuse "no region of the file's map holds these bytes" read_by_job long par
 
 sum=$(cat one parts | sha256sum)
 # Nothing changes it.
-for verb in rekey reencrypt compact; do
-    must_refuse "it has no sidecar" tool $verb "$CASE_DIR/one"
-done
-must_refuse "it has no sidecar" tool cp --new-key "$CASE_DIR/one" "$CASE_DIR/copy"
 must_fail run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"        # regions over one that there is
 [ "$(cat one parts | sha256sum)" = "$sum" ] || fail "it was changed"
 

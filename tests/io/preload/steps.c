@@ -1,10 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loaded before a program (LD_PRELOAD): something happens at one of the calls by which its rank 0
- * changes the file STEP_FILE or its sidecar.
+ * Loaded before a program (LD_PRELOAD): something happens at one of the calls by which its rank 0, or mpicrypt,
+ * changes the file STEP_FILE or its sidecar, or what is made beside it to become that file.
  *
  *   STEP_HOW   kill      the process dies before call STEP_AT, from 1
+ *              half      the same; but if that is a write, half of its first piece is done
  *              full      from that call on, what writes to the sidecar or an attribute finds no space
  *              run       when the data was unlinked, STEP_DO is run by a shell
  *              no-attr   (all ranks) nobody may write attributes, and to ask for one finds none
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -32,10 +34,11 @@ static int part_of(const char *path)
     const char *file = getenv("STEP_FILE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     size_t n = NULL == file ? 0 : strlen(file);
 
-    if (0 == n || NULL == rank || 0 != strcmp(rank, "0") || 0 != strncmp(path, file, n)) {
+    if (0 == n || (NULL != rank && 0 != strcmp(rank, "0")) || 0 != strncmp(path, file, n)) {
         return NEITHER;
     }
-    return '\0' == path[n] ? DATA : 0 == strcmp(path + n, ".mpicrypt") ? SIDECAR : NEITHER;
+    const char *rest = path + n, *end = strrchr(rest, '.');
+    return '\0' == *rest || (NULL != end && 0 == strcmp(end, ".part")) ? DATA : 0 == strcmp(rest, ".mpicrypt") ? SIDECAR : NEITHER;
 }
 
 static int part_of_fd(int fd)
@@ -69,10 +72,13 @@ static int step(int part, int writes, const char *call)
 {
     static int steps;
 
-    if (NEITHER == part || (!is_so("kill") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
+    if (NEITHER == part || (!is_so("kill") && !is_so("half") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
         return 0;
     }
-    if (is_so("kill")) {
+    if (is_so("half") && 0 == strcmp(call, "pwritev")) {
+        return 1;
+    }
+    if (is_so("kill") || is_so("half")) {
         say(call);
         raise(SIGKILL);
     } else if (writes || NULL != getenv("STEP_ALL")) {
@@ -85,10 +91,15 @@ static int step(int part, int writes, const char *call)
 
 ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
 {
-    int part = part_of_fd(fd);
+    int part = part_of_fd(fd), what = step(part, SIDECAR == part, "pwritev");
 
-    return 0 != step(part, SIDECAR == part, "pwritev") ? -1
-               : REAL("pwritev", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, vector, count, at);
+    if (what > 0) {
+        const struct iovec half = {vector[0].iov_base, (vector[0].iov_len + 1) / 2};
+        (void) REAL("pwritev", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, &half, 1, at);
+        say("half a pwritev");
+        raise(SIGKILL);
+    }
+    return 0 != what ? -1 : REAL("pwritev", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, vector, count, at);
 }
 
 ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t at) __attribute__((alias("pwritev")));
@@ -127,6 +138,24 @@ int fremovexattr(int fd, const char *name)
 int rename(const char *from, const char *to)
 {
     return 0 != step(part_of(from), 0, "rename") ? -1 : REAL("rename", int (*)(const char *, const char *))(from, to);
+}
+
+int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
+{
+    return 0 != step(part_of(from), 0, "renameat2") ? -1
+               : REAL("renameat2", int (*)(int, const char *, int, const char *, unsigned))(from_at, from, to_at, to, flags);
+}
+
+int fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+    return 0 != step(part_of_fd(fd), 0, "fallocate") ? -1 : REAL("fallocate", int (*)(int, int, off_t, off_t))(fd, mode, at, bytes);
+}
+
+int fallocate64(int fd, int mode, off64_t at, off64_t bytes) __attribute__((alias("fallocate")));
+
+int fchmod(int fd, mode_t mode)
+{
+    return 0 != step(part_of_fd(fd), 0, "fchmod") ? -1 : REAL("fchmod", int (*)(int, mode_t))(fd, mode);
 }
 
 int unlink(const char *path)

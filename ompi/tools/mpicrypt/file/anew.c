@@ -9,7 +9,8 @@
  *     reencrypt   FILE -> FILE.0123456789abcdef.part, then over FILE: sidecar, data.
  *                 If killed between the two, FILE is refused, and the same command again
  *                 finishes: the number in the part's name begins the new UUID.  Old and new
- *                 sidecar are locked exclusively until both files are in place
+ *                 sidecar are locked exclusively until both files are in place.  A file that is
+ *                 one file is replaced by a single rename, so the part is never the only copy
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ static int failed(const char *path) { return mpicrypt_error(MPICRYPT_FAILED, "%s
 typedef struct copy {
     mpicrypt_file_t *from, *to;
     uint32_t region;
-    uint64_t plain;                     /* where `bytes` begin in the region's packed stream */
+    uint64_t plain;                     /* where `bytes` begin in the region's stream, which is cut into blocks */
     uint8_t *bytes;
     size_t room, have;                  /* have: requested so far */
     opal_cryptfile_request_t requests[REQUESTS];
@@ -98,17 +99,41 @@ static int ask(copy_t *copy, uint64_t offset, uint64_t count)
     return code;
 }
 
-/* A region in the order of its packed stream, so that its blocks are written whole, and once. */
+/* Where a region's stream ends, and which offset a position in it has; false: none, as the region has no more bytes in this
+ * group. */
+static uint64_t stream_end(const copy_t *copy, const opal_cryptfile_tiling_t *tiling)
+{
+    const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
+
+    return 0 == geometry->group_bytes ? opal_cryptfile_tiling_before(tiling, copy->from->bytes)
+                                      : opal_cryptfile_geometry_stand(geometry, tiling, copy->from->bytes);
+}
+
+static bool stands(const copy_t *copy, const opal_cryptfile_tiling_t *tiling, uint64_t plain, uint64_t *offset, uint64_t *together)
+{
+    const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
+
+    return 0 == geometry->group_bytes ? opal_cryptfile_tiling_locate(tiling, plain, offset, together)
+                                      : opal_cryptfile_geometry_locate(geometry, tiling, plain, offset, together);
+}
+
+/* A region in the order of its stream, so that its blocks are written whole, and once. */
 static int copy_region(copy_t *copy, uint32_t number)
 {
     const opal_cryptfile_tiling_t *tiling = &copy->from->map->regions[number].tiling;
-    uint64_t total = opal_cryptfile_tiling_before(tiling, copy->from->bytes), offset, together;
+    uint64_t total = stream_end(copy, tiling), offset, together;
     int code = MPICRYPT_OK;
 
     for (uint64_t plain = 0; plain < total && MPICRYPT_OK == code; plain += together) {
-        (void) opal_cryptfile_tiling_locate(tiling, plain, &offset, &together);
-        together = together < total - plain ? together : total - plain;
-        code = ask(copy, offset, together);
+        if (stands(copy, tiling, plain, &offset, &together)) {
+            together = together < total - plain ? together : total - plain;
+            code = ask(copy, offset, together);
+        } else {                        /* the next group has whole blocks again */
+            uint64_t group = opal_cryptfile_geometry_data(&copy->from->map->geometry);
+            together = group - plain % group;
+            code = flush(copy);
+            copy->plain = plain + together;
+        }
         mpicrypt_progress(copy->to->path, plain, total);
     }
     return MPICRYPT_OK == code ? flush(copy) : code;
@@ -180,8 +205,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_not_one(from);
-    code = MPICRYPT_OK == code ? mpicrypt_file_proved(from) : code;
+    code = mpicrypt_file_proved(from);
     if (MPICRYPT_OK == code && from->header.sealed) {
         opal_crypt_why_t why = {.topic = NULL};
         int rc = mpicrypt_file_demand(from, NULL, &why);
@@ -241,7 +265,7 @@ int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, c
     uint64_t number;
 
     if (!options->new_key) {
-        return mpicrypt_error(MPICRYPT_USAGE, "cp needs --new-key; both parts as they are, 'cp -a --sparse=always' copies");
+        return mpicrypt_error(MPICRYPT_USAGE, "cp needs --new-key; 'cp -a' copies the file as it is, with its keys");
     }
     int code = open_from(options, path, &from);
     if (MPICRYPT_OK != code) {
@@ -251,7 +275,7 @@ int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, c
     if (MPICRYPT_OK == code) {
         code = make_part(options, &from, part, number, &made);
         if (MPICRYPT_OK == code) {
-            code = mpicrypt_file_finish(to, true);
+            code = mpicrypt_file_finish(to, !ompi_common_cryptmpio_posix_is_one(&made.posix));
             mpicrypt_file_close(&made);
         } else {
             mpicrypt_file_drop();
@@ -331,7 +355,7 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     if (MPICRYPT_OK == code) {
         code = make_part(&with, &from, part, number, &made);
         if (MPICRYPT_OK == code) {
-            code = mpicrypt_file_finish_over(real);
+            code = ompi_common_cryptmpio_posix_is_one(&made.posix) ? mpicrypt_file_finish_one(real) : mpicrypt_file_finish_over(real);
             mpicrypt_file_close(&made);
         } else {
             mpicrypt_file_drop();

@@ -112,8 +112,8 @@ int mpicrypt_file_compact(const mpicrypt_file_options_t *options, const char *pa
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_not_one(&file);
-    code = MPICRYPT_OK == code ? mpicrypt_file_check_seal(&file) : code;
+    code = ompi_common_cryptmpio_posix_is_one(&file.posix)
+               ? mpicrypt_error(MPICRYPT_FAILED, "%s: it has no sidecar that could be shrunk", path) : mpicrypt_file_check_seal(&file);
     for (uint32_t i = 0; MPICRYPT_OK == code && i < file.map->region_count; ++i) {
         code = file.map->regions[i].encrypted ? finish_region(&file, i) : MPICRYPT_OK;
     }

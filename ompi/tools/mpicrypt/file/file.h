@@ -66,8 +66,10 @@ int mpicrypt_file_make_one(mpicrypt_file_t *file);
 int mpicrypt_file_seal_one(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome);
 /* Is it what was sealed, and by which seal?  An exit code. */
 int mpicrypt_file_root_one(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
-/* A message if it is one. */
-int mpicrypt_file_not_one(const mpicrypt_file_t *file);
+/* Its map was changed, and was `now` before: both places get it, then the attribute; return codes of the core. */
+int mpicrypt_file_change_one(mpicrypt_file_t *file, const opal_cryptfile_map_t *now);
+/* The same map, of which nobody owns a part; return codes of the core. */
+int mpicrypt_file_map_copy(const opal_cryptfile_map_t *map, opal_cryptfile_map_t **copy);
 
 /* Print the message for a sidecar that was found, but must not be renamed; returns its exit code. */
 int mpicrypt_file_elsewhere(const char *path, const char *found, const char *sidecar);

@@ -78,11 +78,13 @@ static int bring_sidecar(const char *path, const char *sidecar)
     int fd = open_part(path);
 
     ompi_common_cryptmpio_posix_init(&posix, fd, false);
-    bool elsewhere = fd >= 0 && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&posix, sidecar, found);
+    bool one = fd >= 0 && ompi_common_cryptmpio_posix_begins_as_one(&posix, sidecar);
+    bool elsewhere = fd >= 0 && !one && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&posix, sidecar, found);
     if (fd >= 0) {
         close(fd);
     }
-    return elsewhere ? mpicrypt_file_elsewhere(path, found, sidecar) : MPICRYPT_OK;
+    return one ? mpicrypt_error(MPICRYPT_FAILED, "%s: it has no sidecar: rename it as any file", path)
+           : elsewhere ? mpicrypt_file_elsewhere(path, found, sidecar) : MPICRYPT_OK;
 }
 
 int mpicrypt_file_mv(const char *from, const char *to)

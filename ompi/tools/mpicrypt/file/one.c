@@ -1,7 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening, making and sealing an encrypted file that is one file: what begins like one, and has no sidecar beside it.
+ * Opening, making and sealing an encrypted file that is one file, and changing its map: what begins like one, and has no
+ * sidecar beside it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +15,6 @@
 static bool is_one(const mpicrypt_file_t *file) { return ompi_common_cryptmpio_posix_is_one(&file->posix); }
 
 static int failed(const mpicrypt_file_t *file, const char *what) { return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, what); }
-
-int mpicrypt_file_not_one(const mpicrypt_file_t *file)
-{
-    return is_one(file) ? failed(file, "it has no sidecar: mpicrypt cannot do this with such a file") : MPICRYPT_OK;
-}
 
 int mpicrypt_file_beginning(mpicrypt_file_t *file)
 {
@@ -66,7 +62,6 @@ int mpicrypt_file_choose(mpicrypt_file_t *file)
     return OPAL_CRYPT_OK == opal_cryptfile_header_choose(file->copies, &file->beginning, &chosen, &differ, &file->why) ? (int) chosen : -1;
 }
 
-
 int mpicrypt_file_make_one(mpicrypt_file_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
@@ -85,6 +80,32 @@ int mpicrypt_file_make_one(mpicrypt_file_t *file)
         ompi_common_cryptmpio_posix_maker_unlock(&file->posix);
     }
     return rc;
+}
+
+/* What lies behind the map in a place may be the end of a longer one, with keys that are not to open the file any more. */
+static int wipe_behind(mpicrypt_file_t *file)
+{
+    opal_cryptfile_storage_t *storage = &file->posix.super;
+    const opal_cryptfile_geometry_t *geometry = &file->map->geometry;
+    size_t count = opal_cryptfile_place_bytes(file->map);
+    int rc = OPAL_CRYPT_OK;
+
+    for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc && count < geometry->map_bytes; ++place) {
+        rc = storage->zero(storage, OPAL_CRYPTFILE_DATA, opal_cryptfile_geometry_map_at(geometry, place) + count,
+                           geometry->map_bytes - count);
+    }
+    return rc;
+}
+
+/* The place with the map that counts is not touched before the other one has it, key for key. */
+int mpicrypt_file_change_one(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
+{
+    const bool has[2] = {OPAL_CRYPTFILE_COPY_SIDECAR_0 == file->best, OPAL_CRYPTFILE_COPY_SIDECAR_1 == file->best};
+    int rc = opal_cryptfile_places_change(&file->posix.super, now, has, file->map);
+
+    rc = rc ? rc : wipe_behind(file);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
+    return rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
 }
 
 int mpicrypt_file_root_one(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])

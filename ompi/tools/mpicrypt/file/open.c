@@ -363,20 +363,36 @@ static int store_map(mpicrypt_file_t *file)
     return rc;
 }
 
-/* The map of another file, with new data keys. */
-static int make_map_like(const opal_cryptfile_map_t *like, uint64_t number, const mpicrypt_file_t *file,
-                         opal_cryptfile_map_t **map, opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
+int mpicrypt_file_map_copy(const opal_cryptfile_map_t *map, opal_cryptfile_map_t **copy)
 {
-    size_t count = opal_cryptfile_map_bytes(like);
+    size_t count = opal_cryptfile_map_bytes(map);
     uint8_t *bytes = malloc(count);
     int rc = NULL == bytes ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
 
     if (OPAL_CRYPT_OK == rc) {
-        opal_cryptfile_map_write(like, bytes);
-        rc = opal_cryptfile_map_parse_kind(bytes, count, 0 == like->geometry.group_bytes ? OPAL_CRYPTFILE_KIND_MAP
-                                                                                         : OPAL_CRYPTFILE_KIND_ONE_MAP, map);
+        opal_cryptfile_map_write(map, bytes);
+        rc = opal_cryptfile_map_parse_kind(bytes, count, 0 == map->geometry.group_bytes ? OPAL_CRYPTFILE_KIND_MAP
+                                                                                        : OPAL_CRYPTFILE_KIND_ONE_MAP, copy);
     }
     free(bytes);
+    return rc;
+}
+
+/* The keys may be longer than those that the geometry was chosen for. */
+static int fit_geometry(opal_cryptfile_map_t *map)
+{
+    size_t count = opal_cryptfile_map_bytes(map);
+    int rc = 0 == map->geometry.group_bytes ? OPAL_CRYPT_OK : opal_cryptfile_geometry_fits(map, count);
+
+    return OPAL_CRYPT_ERR_AUTH == rc ? opal_cryptfile_geometry_choose(map, count) : rc;
+}
+
+/* The map of another file, with new data keys. */
+static int make_map_like(const opal_cryptfile_map_t *like, uint64_t number, const mpicrypt_file_t *file,
+                         opal_cryptfile_map_t **map, opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
+{
+    int rc = mpicrypt_file_map_copy(like, map);
+
     if (OPAL_CRYPT_OK == rc) {
         opal_crypt_random((*map)->uuid, sizeof((*map)->uuid));
         memcpy((*map)->uuid, &number, sizeof(number));
@@ -385,6 +401,7 @@ static int make_map_like(const opal_cryptfile_map_t *like, uint64_t number, cons
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < like->region_count; ++i) {
         rc = like->regions[i].encrypted ? opal_cryptfile_map_lock(*map, i, file->keystore, &keys[i], why) : OPAL_CRYPT_OK;
     }
+    rc = OPAL_CRYPT_OK == rc ? fit_geometry(*map) : rc;
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < like->region_count; ++i) {
         rc = like->regions[i].encrypted ? opal_cryptfile_map_mac(*map, i, keys[i].data_key, (*map)->regions[i].mac) : OPAL_CRYPT_OK;
     }

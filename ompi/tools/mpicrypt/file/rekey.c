@@ -4,7 +4,8 @@
  * mpicrypt file rekey: the data keys of a file are wrapped under the newest
  * versions of their labels.  The MACs do not cover wrapped keys, so regions under
  * other users' labels stay as they are, and the map's generation stays, too.  The
- * old wrapped keys are overwritten in both slots of the sidecar.  The file is locked
+ * old wrapped keys are overwritten in both slots of the sidecar, or both places of a file that is
+ * one file.  The file is locked
  * exclusively meanwhile: the map is read once and written over all others, so a region
  * added by a job, or keys wrapped by another rekey, would be lost.
  */
@@ -59,7 +60,7 @@ static void print(const mpicrypt_file_t *file, const int *before)
 
 /* Write the new map to one slot, then over the other: at any time, one slot has a map that
  * somebody can unlock. */
-static int store(mpicrypt_file_t *file)
+static int store_beside(mpicrypt_file_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
     int kept = OPAL_CRYPTFILE_COPY_SIDECAR_1 == file->best ? 1 : 0;
@@ -68,7 +69,19 @@ static int store(mpicrypt_file_t *file)
     rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
     rc = rc ? rc : opal_cryptfile_sidecar_map_write(storage, file->map, !kept);
     rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
-    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    return rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+}
+
+static int store(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
+{
+    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
+    int rc = one ? opal_cryptfile_geometry_fits(file->map, opal_cryptfile_map_bytes(file->map)) : OPAL_CRYPT_OK;
+
+    if (OPAL_CRYPT_ERR_AUTH == rc) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: its keys are longer now than there is room for in the file; 'mpicrypt file "
+                              "reencrypt' makes a file that has it", file->path);
+    }
+    rc = rc ? rc : one ? mpicrypt_file_change_one(file, now) : store_beside(file);
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path,
                                                               OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_crypt_strerror(rc));
 }
@@ -77,15 +90,18 @@ static int store(mpicrypt_file_t *file)
 static int rekey(mpicrypt_file_t *file)
 {
     int *before = calloc(file->map->region_count + 1, sizeof(*before));
+    opal_cryptfile_map_t *now = NULL;
     unsigned count = 0;
-    int code = NULL == before ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : wrap_all(file, before, &count);
+    int code = NULL == before || OPAL_CRYPT_OK != mpicrypt_file_map_copy(file->map, &now)
+                   ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : wrap_all(file, before, &count);
 
     if (MPICRYPT_OK == code && count > 0) {
-        code = store(file);
+        code = store(file, now);
     }
     if (MPICRYPT_OK == code) {
         print(file, before);
     }
+    opal_cryptfile_map_destroy(now);
     free(before);
     return code;
 }
@@ -101,8 +117,7 @@ int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_not_one(&file);
-    code = MPICRYPT_OK == code ? mpicrypt_file_proved(&file) : code;
+    code = mpicrypt_file_proved(&file);
     code = MPICRYPT_OK != code ? code
            : NULL == file.keystore ? mpicrypt_error(MPICRYPT_FAILED, "%s: without a keystore there is nothing to wrap under", path)
                                  : rekey(&file);
