@@ -219,6 +219,10 @@ killed rekey two.old keys
 killed reencrypt one.old keys
 killed reencrypt sealed.kept keys
 killed "cp --new-key" two.old keys target
+# Between two seals there is none.
+sealed_or_not() { must with keys verify "$(here "$1")" > verified; }
+killed seal two.old keys "" sealed_or_not
+killed "seal --anew" sealed.kept keys "" sealed_or_not
 
 echo "--- killed, and once more without the old version of the label"
 # What the first kill leaves may be wrapped under version 2 in one place only.
