@@ -173,6 +173,7 @@ says "attribute: verifies; file: verifies, verifies" file info "$(here two.keys)
 is small two.keys
 cp -r keys new-keys
 must in_variant mpicrypt key revoke lab --yes --version 1 --keystore-dir "$CASE_DIR/new-keys"
+must in_variant mpicrypt key rotate lab --keystore-dir "$CASE_DIR/new-keys"      # so that a second rekey has something to change
 is small two.keys new-keys
 must_fail with new-keys verify "$(here one.old)"
 
@@ -195,9 +196,9 @@ steps=0
 killed() {
     local verb=$1 name=$2 keys=$3 to=() at how
     [ -z "${4-}" ] || to=("$(here "$4")")
-    for how in kill half; do
+    for how in kill cut; do
         for ((at = 1; ; at++)); do
-            rm -f ./*.part victim target
+            rm -f ./*.part victim target left
             cp --preserve=all "$name" victim
             stepped $how $at "${4:-victim}" $verb "$(here victim)" ${to[@]+"${to[@]}"} --keystore-dir "$CASE_DIR/$keys" || break
             : $((steps++))
@@ -231,7 +232,7 @@ revoked() {
     local at how
     rm -f back; with new-keys decrypt "$(here "$1")" "$(here back)" > /dev/null 2>&1 || return 0
     cp --preserve=all "$1" half-way
-    for how in kill half; do
+    for how in kill cut; do
         for ((at = 1; ; at++)); do
             cp --preserve=all half-way second
             stepped $how $at second rekey "$(here second)" --keystore-dir "$CASE_DIR/new-keys" || break

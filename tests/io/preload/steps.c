@@ -5,7 +5,8 @@
  * changes the file STEP_FILE or its sidecar, or what is made beside it to become that file.
  *
  *   STEP_HOW   kill      the process dies before call STEP_AT, from 1
- *              half      the same; but if that is a write, half of its first piece is done
+ *              cut       the same; but if that is a write, nine tenths of its first piece are done: of a map, more than
+ *                        what a new one shares with the old one
  *              full      from that call on, what writes to the sidecar or an attribute finds no space
  *              run       when the data was unlinked, STEP_DO is run by a shell
  *              no-attr   (all ranks) nobody may write attributes, and to ask for one finds none
@@ -72,13 +73,13 @@ static int step(int part, int writes, const char *call)
 {
     static int steps;
 
-    if (NEITHER == part || (!is_so("kill") && !is_so("half") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
+    if (NEITHER == part || (!is_so("kill") && !is_so("cut") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
         return 0;
     }
-    if (is_so("half") && 0 == strcmp(call, "pwritev")) {
+    if (is_so("cut") && 0 == strcmp(call, "pwritev")) {
         return 1;
     }
-    if (is_so("kill") || is_so("half")) {
+    if (is_so("kill") || is_so("cut")) {
         say(call);
         raise(SIGKILL);
     } else if (writes || NULL != getenv("STEP_ALL")) {
@@ -94,9 +95,9 @@ ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
     int part = part_of_fd(fd), what = step(part, SIDECAR == part, "pwritev");
 
     if (what > 0) {
-        const struct iovec half = {vector[0].iov_base, (vector[0].iov_len + 1) / 2};
-        (void) REAL("pwritev", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, &half, 1, at);
-        say("half a pwritev");
+        const struct iovec most = {vector[0].iov_base, vector[0].iov_len - (vector[0].iov_len + 9) / 10};
+        (void) REAL("pwritev", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, &most, 1, at);
+        say("a part of a pwritev");
         raise(SIGKILL);
     }
     return 0 != what ? -1 : REAL("pwritev", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, vector, count, at);
