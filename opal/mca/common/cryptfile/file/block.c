@@ -8,7 +8,7 @@
  * end, because another thread may still be sealing with a counter of theirs.
  *
  * To open, the key of the block's S is derived, and kept if the block opened:
- * what does not open leaves no trace, so an attacker cannot fill the table.
+ * a block that does not open leaves no trace, so an attacker cannot fill the table.
  */
 #include "block.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -169,7 +169,7 @@ bool opal_cryptfile_blocks_drew(const opal_cryptfile_blocks_t *blocks, const uin
     return NULL != sealer;
 }
 
-/* 36 bytes, of which nothing but `block` and `plain_bytes` varies in a region. */
+/* 36 bytes; within a region only `block` and `plain_bytes` vary. */
 static void make_aad(const opal_cryptfile_blocks_t *blocks, uint64_t block, uint32_t plain_bytes,
                      uint8_t aad[OPAL_CRYPTFILE_BLOCK_AAD_BYTES])
 {
@@ -182,7 +182,7 @@ static void make_aad(const opal_cryptfile_blocks_t *blocks, uint64_t block, uint
 
 /* ---- sealing ---- */
 
-/* Put a fresh S in the place of `spent`, unless another thread did. */
+/* Replace `spent` by a fresh S, unless another thread already has. */
 static int draw_sealer(opal_cryptfile_blocks_t *blocks, sealer_t *spent)
 {
     int rc = OPAL_CRYPT_OK;
@@ -258,8 +258,8 @@ int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, uint64_t block,
 
 /* ---- opening ---- */
 
-/* Where S stands in the table, or would stand.  S is random where it is
- * honest, and only what opened gets in. */
+/* Where S is in the table, or would be.  An honest S is random, and only a
+ * key that opened a block gets in. */
 static opener_t *opener_of(opal_cryptfile_blocks_t *blocks, const uint8_t salt[OPAL_CRYPTFILE_SALT_BYTES])
 {
     unsigned at = opal_crypt_le_get32(salt) & (OPENERS - 1);
@@ -301,7 +301,7 @@ int opal_cryptfile_block_open(opal_cryptfile_blocks_t *blocks, uint64_t block,
                               const void *cipher, void *plain)
 {
     uint8_t aad[OPAL_CRYPTFILE_BLOCK_AAD_BYTES], id[32];
-    /* Of a block's two slots one may be older, and a write may have been cut short. */
+    /* A trial: the slot may be the older of two, and a write may have been cut short. */
     opal_crypt_box_t box = {.aead = blocks->aead, .bound = aad, .bound_bytes = sizeof(aad), .trial = true};
     void *known, *key;
 

@@ -18,7 +18,7 @@
 #include "opal/mca/aead/aead_module.h"
 
 #define OPAL_CRYPTFILE_BLOCK_AAD_BYTES  36
-#define OPAL_CRYPTFILE_BLOCKS_END       (UINT64_C(1) << 52)  /* numbers are below: of 512 bytes in a file of 2^61 */
+#define OPAL_CRYPTFILE_BLOCKS_END       (UINT64_C(1) << 52)  /* block numbers are below: 512 bytes each, file of 2^61 */
 #define OPAL_CRYPTFILE_SALT_LIMIT_BYTES (UINT64_C(1) << 42)  /* sealed under one S, at most */
 
 /* One region of one open file. */
@@ -40,7 +40,7 @@ void opal_cryptfile_blocks_destroy(opal_cryptfile_blocks_t *blocks);           /
 /* The key of the region's seal; secret. */
 int opal_cryptfile_blocks_seal_key(const opal_cryptfile_blocks_t *blocks, uint8_t key[OPAL_CRYPT_SECRET_BYTES]);
 
-/* The S that were drawn here, so far: how many; number `which` goes to `salt`, unless that is NULL. */
+/* How many S were drawn here so far; number `which` is copied to `salt`, unless that is NULL. */
 size_t opal_cryptfile_blocks_salts(const opal_cryptfile_blocks_t *blocks, uint8_t *salt, size_t which);
 bool opal_cryptfile_blocks_drew(const opal_cryptfile_blocks_t *blocks, const uint8_t salt[OPAL_CRYPTFILE_SALT_BYTES]);
 
@@ -52,7 +52,7 @@ int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, uint64_t block,
                               void *cipher, opal_cryptfile_slot_t *slot);
 
 /* Open slot->plain_bytes of `cipher` (in place allowed).  ERR_AUTH, with as
- * many zeros in `plain`, for whatever no key holder sealed as this block. */
+ * many zeros in `plain`: no key holder sealed this as this block. */
 int opal_cryptfile_block_open(opal_cryptfile_blocks_t *blocks, uint64_t block,
                               const opal_cryptfile_slot_t *slot,
                               const void *cipher, void *plain);

@@ -4,9 +4,9 @@
  * What every call needs: memory to work with, which is kept for the next one, extents for the
  * storage, locks, and the outcome of a failure.
  *
- * The storage's locks know processes; two threads of one process would both get theirs, and
- * the first to give it back would take it from the other.  So threads wait for one another
- * here first, and always exclusively.
+ * The storage's locks belong to processes: two threads of one process would both get a lock,
+ * and the first to release it would take it from the other.  So threads exclude one another
+ * here first, always exclusively.
  */
 #include "file_object.h"
 
@@ -193,7 +193,7 @@ static void leave(opal_cryptfile_t *file, opal_cryptfile_range_t *range)
     pthread_mutex_unlock(&file->range_lock);
 }
 
-/* range_lock's half that is between threads: false, if somebody has some of it and `wait` is false. */
+/* The half of range_lock between threads.  False: another thread has a part of it, and `wait` is false. */
 static bool enter_range(opal_cryptfile_t *file, opal_cryptfile_range_t *range, uint64_t at, uint64_t count, bool wait)
 {
     range->first = at;
@@ -253,8 +253,8 @@ int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *
 /* The unit in which plain regions are locked. */
 enum { PLAIN_UNIT = 4096 };
 
-/* Plain bytes have more units than a region has locks: the last is for all beyond.  Of blocks
- * there are no more than locks below those of sets, which others have for a long time. */
+/* Plain bytes have more units than a region has locks: the last lock is for all beyond.  A region has
+ * fewer blocks than locks below those of sets, which other processes hold for a long time. */
 static uint64_t lock_of(uint64_t plain, uint32_t unit, bool encrypted)
 {
     uint64_t locks = encrypted ? OPAL_CRYPTFILE_SIDECAR_SET_LOCKS : OPAL_CRYPTFILE_SIDECAR_LOCKS;
@@ -273,7 +273,7 @@ static void locks_of(const opal_cryptfile_t *file, const opal_cryptfile_piece_t 
         *first = opal_cryptfile_lock_at(file, piece->region, piece->plain / block_bytes);
         *last = opal_cryptfile_lock_at(file, piece->region, to / block_bytes);
         *end = opal_cryptfile_locate(file, piece->region, to, end, &together) ? *end + 1 : 0;
-    } else {                            /* as if it were all of the group */
+    } else {                            /* treated as all of the group */
         uint64_t group = (piece->plain - one->header_bytes) / one->group_bytes;
         *first = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(one, group, 0));
         *last = *first + one->entries - 1;
@@ -281,7 +281,7 @@ static void locks_of(const opal_cryptfile_t *file, const opal_cryptfile_piece_t 
     }
 }
 
-/* There the locks of a region's blocks have others' between them: one range for all. */
+/* In one file, other regions' locks are between those of a region's blocks: one range covers all. */
 static int hold_one(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
                     opal_cryptfile_held_t *held)
 {

@@ -1,14 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Looking at blocks one by one, for tools: how one stands, finishing one whose overwrite was
- * cut short, and entries behind the end of the data.
+ * Checking single blocks, for tools: a block's condition, finishing one whose overwrite was
+ * cut short, and entries beyond the end of the data.
  */
 #include "file_object.h"
 
 #include <string.h>
 
-/* What a call works with that looks at one block. */
+/* Work memory for a call that looks at one block. */
 static int take_work(opal_cryptfile_t *file, uint32_t region, opal_cryptfile_work_t **work)
 {
     int rc = opal_cryptfile_work_take(file, work);
@@ -42,7 +42,7 @@ int opal_cryptfile_check(opal_cryptfile_t *file, uint32_t region, uint64_t block
     return OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
 }
 
-/* What is sealed, or leaves its rooms, must need none. */
+/* A block must need no room before it is sealed, or copied without its rooms. */
 int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_t block)
 {
     opal_cryptfile_work_t *work;
@@ -66,7 +66,7 @@ int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_
     return rc;
 }
 
-/* Used entries of those that lie together from `at` on. */
+/* Count the used ones of the contiguous entries from `at` on. */
 static int count_used(opal_cryptfile_t *file, uint64_t at, uint64_t blocks, uint64_t *count)
 {
     uint8_t bytes[256 * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES];
@@ -90,7 +90,7 @@ int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data
     uint64_t block = opal_cryptfile_block_count(file, region, data_bytes);
     int rc = OPAL_CRYPT_OK;
 
-    *count = 0;                         /* in one file, whoever cuts it leaves them */
+    *count = 0;                         /* in one file, a cut leaves them there */
     for (uint64_t blocks; NULL == opal_cryptfile_one(file) && block < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX && OPAL_CRYPT_OK == rc; block += blocks) {
         uint64_t at;
         blocks = opal_cryptfile_together(file, region, block);

@@ -4,22 +4,22 @@
  * A sealed run goes to storage: marks, rooms, data, entries, in this order for each
  * block, so that a process that is killed anywhere leaves the old blocks or the
  * new ones.  The mark of a block says in which room its new version is; it is four bytes
- * of the entry, so that it is there or not, and the version before stays in the entry.
+ * of the entry, so that all of it is there or nothing, and the previous version stays in the entry.
  * A block that had no entry needs no room: its first write, cut short, is torn.  One that is
  * behind and could not be finished has no version to go back to, and keeps its mark.
  *
  * Marks are written at the beginning of a run and entries at its end, rooms and data part
- * by part.  A file that is one file may have fewer rooms than a run has blocks; then there are rounds, and the entries of
- * one and the marks of the next are one write.  Against a loss of power the storage has to keep that order, too.  With
- * barriers (|):
+ * by part.  A file that is one file may have fewer rooms than a run has blocks; then there are rounds, and the
+ * entries of one and the marks of the next are one write.  To survive a loss of power, the storage must keep that order, too.
+ * With barriers (|):
  *
  *     first write                     data | entries
  *     overwrite   | marks   rooms   | data | entries
  *     rounds      | marks   rooms   | data | entries, marks | rooms | data | entries
  *
- * The one before the marks is of both parts.  What the rooms held before is a way to other
- * blocks' versions: whoever wrote those, and however it ended, data and entries of them are
- * on the storage first.  So behind the entries there need be none.
+ * The barrier before the marks is for both parts.  The rooms may still hold versions that other
+ * blocks need: whichever process wrote those, and however it ended, their data and entries are on
+ * the storage first.  So the entries need no barrier after them.
  */
 #include "file_object.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -56,7 +56,7 @@ int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     return OPAL_CRYPT_OK == rc && !one ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
 }
 
-/* To the extents: the entry of block i as it is in work->slots. */
+/* Add to the extents the entry of block i, as it is in work->slots. */
 static int put_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t at, uint64_t i)
 {
     uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
@@ -66,7 +66,7 @@ static int put_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64
     return opal_cryptfile_extent_add(work, at + i * entry_bytes, bytes, entry_bytes);
 }
 
-/* To the extents: the entries of blocks [from, to), with their new versions. */
+/* Add to the extents the entries of blocks [from, to), with their new versions. */
 static int put_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t from, uint64_t to, uint64_t at)
 {
     int rc = OPAL_CRYPT_OK;
@@ -77,7 +77,7 @@ static int put_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
         bool generation;
         opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
         *next = work->fresh[i];
-        next->room = slots->room;       /* if this is cut at a page, what the room has counts */
+        next->room = slots->room;       /* if this write is cut at a page, the room's version counts */
         rc = put_entry(file, work, at, i);
     }
     return rc;
@@ -145,7 +145,7 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
             rc = room_extent(work, from, i, block_bytes);
         }
     }
-    for (uint64_t i = 0; one && i < count && OPAL_CRYPT_OK == rc; ++i) {        /* behind the heads of all */
+    for (uint64_t i = 0; one && i < count && OPAL_CRYPT_OK == rc; ++i) {        /* after the heads of all */
         rc = 0 == work->slots[from + i].room ? OPAL_CRYPT_OK : room_extent(work, from, i, block_bytes);
     }
     if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
@@ -187,7 +187,7 @@ int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
 
     error = OPAL_CRYPT_OK == error ? write_entries(file, work) : error;
     rc = OPAL_CRYPT_OK == rc ? error : rc;
-    if (work->set_count > 0) {          /* who failed may have left blocks behind */
+    if (work->set_count > 0) {          /* a failure may have left blocks behind */
         opal_cryptfile_rooms_give(file, work, run->region, OPAL_CRYPT_OK == rc);
     }
     return opal_cryptfile_group_rooms_give(file, work, rc);

@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A sidecar with nothing in it but what counts: header, one map, and of each region
- * entries and seal.  Rooms of overwrites stay behind, and so does what nothing names any more.
- * Where things lie is authenticated by nothing, so they may be moved; what they say
- * is copied as it is.
+ * Copying only what counts in a sidecar: header, one map, and the entries and seal of each
+ * region.  Rooms of overwrites are left out, and so is what nothing refers to any more.
+ * Places are not authenticated, so things may be moved; their contents are copied
+ * unchanged.
  */
 #include "opal/mca/common/crypt/base/le.h"
 #include "seal.h"
@@ -17,7 +17,7 @@ enum { PART_BYTES = 65536, GRAIN = OPAL_CRYPTFILE_SIDECAR_GRAIN };
 
 typedef struct mover {
     opal_cryptfile_storage_t *from, *to;
-    uint64_t end;                       /* of what was written, on the grain */
+    uint64_t end;                       /* end of what was written, rounded up to the grain */
     uint8_t *part;
 } mover_t;
 

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Finding, making and reading entries.  A segment is made once, by whoever
- * first needs it, under the lock of the header; where it lies never changes
- * after that, so it is remembered.
+ * Finding, making and reading entries.  A segment is made once, by the
+ * process that first needs it, under the header's lock; it never moves after
+ * that, so its place is cached.
  */
 #include "file_object.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -34,8 +34,8 @@ int opal_cryptfile_directory_read(opal_cryptfile_t *file, uint32_t region)
     return rc;
 }
 
-/* Under the header's lock: take room at the end, then say where it is.  If the saying
- * outlived the taking, the next segment would lie in the same place: hence the barrier. */
+/* Under the header's lock: allocate at the end, then record the place.  If the record survived a loss
+ * of power and the allocation did not, the next segment would get the same place: hence the barrier. */
 static int segment_make(opal_cryptfile_t *file, uint32_t region, bool rooms, unsigned segment)
 {
     opal_cryptfile_storage_t *storage = file->storage;
@@ -94,9 +94,9 @@ int opal_cryptfile_segment(opal_cryptfile_t *file, uint32_t region, bool rooms, 
     return rc;
 }
 
-/* An entry may lie across two pages or sectors, of which the second reached the storage
- * when power was lost: the end of a slot, without its flags, is an unused slot.  They may say
- * already by way of which room it is going to be written. */
+/* An entry may straddle two pages or sectors, of which only the second reached the storage
+ * before power was lost: the end of a slot, without its flags, is an unused slot.  The flags
+ * may already name the room through which it was to be written. */
 static bool only_the_end(const uint8_t *bytes, const opal_cryptfile_slot_t *slot)
 {
     const opal_cryptfile_slot_t mark = {.pending = slot->pending, .room = slot->pending ? slot->room : 0};
@@ -122,13 +122,13 @@ void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *byt
     for (unsigned i = 0; i < 2; ++i) {
         const uint8_t *slot = bytes + i * OPAL_CRYPTFILE_SLOT_BYTES;
         slots->bad[i] = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, capacity, &slots->slot[i]);
-        if (NULL != one) {              /* no entry lies across two sectors: nothing of a bad one counts */
+        if (NULL != one) {              /* no entry straddles two sectors: nothing of a bad slot counts */
             slots->bad[i] = (slots->bad[i] && 0 != memcmp(slot, void_slot, sizeof(void_slot))) || slots->slot[i].room > one->rooms;
             slots->slot[i] = slots->bad[i] ? (opal_cryptfile_slot_t){.used = false} : slots->slot[i];
             continue;
         }
         slots->bad[i] = slots->bad[i] && !only_the_end(slot, &slots->slot[i]);
-        /* Cut within its first bytes, when it was written: the room counts still. */
+        /* Its write was cut within the first bytes: the room still counts. */
         slots->slot[i].pending = slots->slot[i].pending || (slots->bad[i] && slots->slot[i].room > 0);
     }
     int newer = opal_cryptfile_entry_newer(slots->slot);

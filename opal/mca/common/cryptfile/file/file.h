@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * An open encrypted file: reading and writing any bytes of it by sealing and
- * opening whole blocks.  docs/file-format.rst says what lies where.
+ * opening whole blocks.  docs/file-format.rst has the layout.
  *
  *     requests --plan--> pieces by region and place --> runs of blocks
  *     write  lock | entries | old blocks | marks | seal | rooms | data | entries | unlock
@@ -11,8 +11,8 @@
  * Nothing here knows a file system: bytes come and go through a table that the
  * caller fills, so the same code serves MPI jobs, tools and tests.
  *
- * Threads: read, write and resize may be called by any thread at a time;
- * everything else by one, while no other call runs.
+ * Threads: any thread may call read, write and resize at any time; everything
+ * else is for one thread, while no other call runs.
  */
 #ifndef OPAL_CRYPTFILE_FILE_FILE_H
 #define OPAL_CRYPTFILE_FILE_FILE_H
@@ -35,7 +35,7 @@ typedef struct opal_cryptfile_extent {
     size_t count;
 } opal_cryptfile_extent_t;
 
-/* How long somebody has waited; zeros to begin with. */
+/* How long a caller has waited; zeroed at first. */
 typedef struct opal_cryptfile_wait {
     uint64_t since;                     /* nanoseconds */
     opal_crypt_patience_t silent, patient;
@@ -43,30 +43,30 @@ typedef struct opal_cryptfile_wait {
 } opal_cryptfile_wait_t;
 
 /* All functions return OPAL_CRYPT_OK, or ERR_STORAGE with errno set.  Extents
- * come in rising, disjoint places. */
+ * are disjoint and in ascending order. */
 typedef struct opal_cryptfile_storage opal_cryptfile_storage_t;
 struct opal_cryptfile_storage {
-    /* What lies behind the end of the part reads as zeros. */
+    /* Bytes beyond the end of the part read as zeros. */
     int (*read)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
                 const opal_cryptfile_extent_t *extents, size_t extent_count);
     int (*write)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
                  const opal_cryptfile_extent_t *extents, size_t extent_count);
     int (*size)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes);
     int (*resize)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes);
-    /* Make zeros, and give the room back where that can be done. */
+    /* Write zeros, and release the storage where possible. */
     int (*zero)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes);
     /* Wait for a lock on these bytes of the sidecar, against other processes,
-     * whichever node they are on; threads of this one are kept apart here. */
+     * on any node; the engine itself keeps the threads of this process apart. */
     int (*lock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
     int (*unlock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes);
     /* The same as lock without waiting.  *got: the bytes are locked now. */
     int (*try_lock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
-    /* Return when all that was written to the part, by whomever, outlives a loss of power.
-     * NULL: nobody asked for that, and processes may die, but not nodes. */
+    /* Return once everything that any process wrote to the part survives a loss of power.
+     * NULL: not asked for: processes may die, but nodes may not. */
     int (*barrier)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
-    /* The same for what is rare, and has its order whether anybody asked or not; NULL: memory. */
+    /* The same for rare writes, which are ordered whether that was asked for or not; NULL: storage is memory. */
     int (*sync)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
-    /* Wait a moment: others have locked the byte, and waiting for the lock itself could be a deadlock.  The storage
+    /* Wait a moment: another process has locked the byte, and blocking on the lock could deadlock.  The storage
      * reports a long wait, and ends it with ETIMEDOUT.  NULL: it does neither. */
     int (*moment)(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait);
 };
@@ -82,7 +82,7 @@ typedef struct opal_cryptfile opal_cryptfile_t;
 
 typedef struct opal_cryptfile_of {
     opal_cryptfile_storage_t *storage;
-    /* The provider for a cipher; NULL: there is none. */
+    /* The provider for a cipher, or NULL. */
     const opal_aead_module_t *(*provider)(void *arg, opal_aead_cipher_t cipher);
     void *arg;
     uint32_t part_bytes;                /* sealed and written at a time; 0: the default */
@@ -97,20 +97,20 @@ typedef struct opal_cryptfile_key {
     opal_cryptfile_grant_t grant;
 } opal_cryptfile_key_t;
 
-/* Use this map from now on; file and map become one, the keys stay the
- * caller's.  One of the same UUID only adds regions to the one in use. */
+/* Use this map from now on.  The file takes it over; the keys remain the
+ * caller's.  A map with the same UUID only adds regions to the one in use. */
 int opal_cryptfile_use(opal_cryptfile_t *file, opal_cryptfile_map_t *map,
                        const opal_cryptfile_key_t *keys);
 const opal_cryptfile_map_t *opal_cryptfile_map_of(const opal_cryptfile_t *file);                  /* NULL: none */
 
-/* From now on reading (GRANT_OPEN) and writing (GRANT_SEAL) in this region, be it plain or
- * encrypted, needs that much; a map may hold more than a program asked for. */
+/* From now on allow at most this in the region, plain or encrypted: reading (GRANT_OPEN) or
+ * writing (GRANT_SEAL); a map may allow more than a program asked for. */
 void opal_cryptfile_limit(opal_cryptfile_t *file, uint32_t region, opal_cryptfile_grant_t most);
 opal_cryptfile_grant_t opal_cryptfile_limited(const opal_cryptfile_t *file, uint32_t region);
 
-/* ---- the way of data ---- */
+/* ---- data ---- */
 
-/* The members stand as in the lists of Open MPI's OMPIO: fbtl/crypt hands those over as they are. */
+/* The members are in the order of OMPIO's lists: fbtl/crypt passes those in unchanged. */
 typedef struct __attribute__((may_alias)) opal_cryptfile_request {
     void *memory;                       /* plaintext */
     uint64_t offset;                    /* of the file */
@@ -124,20 +124,20 @@ typedef struct opal_cryptfile_outcome {
     uint32_t region;                    /* UINT32_MAX: none, or unknown */
     uint64_t block, file_offset;
     int error;                          /* errno, for ERR_STORAGE */
-    bool torn;                          /* this was written to as to a hole: its first write had been */
-    uint32_t torn_region;               /* cut short.  The first one of an open file only */
+    bool torn;                          /* this block was treated like a hole by a write: its first write was */
+    uint32_t torn_region;               /* cut short.  Only the first one of an open file */
     uint64_t torn_block;
 } opal_cryptfile_outcome_t;
 
-/* Fill all requests.  Bytes behind the end of the file are left alone and not
+/* Fill all requests.  Bytes beyond the end of the file are left alone and not
  * counted.  On failure every byte of every request is zero.  `atomic`: no
- * write of another process lies between two parts of this call. */
+ * other process writes between two parts of this call. */
 int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *requests,
                         size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome);
 
-/* Write all requests; none of them is changed.  ERR_ACCESS and what is wrong
- * with a block that is only partly overwritten come before that block is
- * touched, but blocks before it may have been written. */
+/* Write all requests; their memory is not changed.  ERR_ACCESS, and any fault
+ * of a block that is only partly overwritten, is returned before that block is
+ * touched, but earlier blocks may have been written. */
 int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t *requests,
                          size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome);
 
@@ -150,28 +150,28 @@ int opal_cryptfile_resize(opal_cryptfile_t *file, uint64_t bytes,
 typedef enum {
     OPAL_CRYPTFILE_BLOCK_HOLE,          /* never written */
     OPAL_CRYPTFILE_BLOCK_GOOD,
-    OPAL_CRYPTFILE_BLOCK_BEHIND,        /* an overwrite was cut short; its room has what it takes to go on */
+    OPAL_CRYPTFILE_BLOCK_BEHIND,        /* an overwrite was cut short; its room has what finishing it takes */
     OPAL_CRYPTFILE_BLOCK_TORN,          /* a first write was cut short */
     OPAL_CRYPTFILE_BLOCK_BAD            /* forged or damaged */
 } opal_cryptfile_block_condition_t;
 
-/* How a block stands; *plain_bytes is its length. */
+/* The condition of a block; *plain_bytes is its length. */
 int opal_cryptfile_check(opal_cryptfile_t *file, uint32_t region, uint64_t block,
                          opal_cryptfile_block_condition_t *condition, uint32_t *plain_bytes);
 
-/* Finish the overwrite of a block that is behind; what is there to be read stays that. */
+/* Finish the overwrite of a block that is behind; what a reader finds does not change. */
 int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_t block);
 
-/* How many blocks of a region have an entry, but lie behind the end of the data: it was cut off. */
+/* How many blocks of a region have an entry, but are beyond the end of the data, which was cut. */
 int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count);
 
-/* How many bytes the file has. */
+/* The file's size. */
 int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes);
 
-/* Blocks of a region that begin below this size have numbers below this one.  Not every number is one's, where the region
- * does not fill its groups. */
+/* All blocks of a region that begin below this size have numbers below the result.  Where the region does not fill its
+ * groups, some of these numbers are unused. */
 uint64_t opal_cryptfile_block_count(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes);
-/* The first block from this number on, or `end`, if none is below it; and how many lie together from it on, if it is one. */
+/* The first block from this number on, or `end`; and how many are contiguous from this one on (0: no such block). */
 uint64_t opal_cryptfile_block_next(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint64_t end);
 uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* The offset of a block's first byte. */

@@ -27,7 +27,7 @@ typedef struct opal_cryptfile_seal_base {
 typedef struct opal_cryptfile_set {
     uint64_t at, lock_at;
     uint32_t set;
-    bool busy;                          /* a call works with it */
+    bool busy;                          /* in use by a call */
 } opal_cryptfile_set_t;
 
 typedef struct opal_cryptfile_region_state {
@@ -38,20 +38,20 @@ typedef struct opal_cryptfile_region_state {
     pthread_mutex_t lock;                       /* the directory */
     opal_cryptfile_sidecar_directory_t directory;
     pthread_mutex_t set_lock;                   /* the sets */
-    opal_cryptfile_set_t *sets;                 /* by their place */
+    opal_cryptfile_set_t *sets;                 /* sorted by place */
     size_t set_count, set_room;
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
-    uint8_t *pages;                             /* of the seal that was demanded: hashes, for page_blocks blocks; of one
-                                                 * file, those of all groups are the first region's */
+    uint8_t *pages;                             /* hashes of the demanded seal, for page_blocks blocks; in one file, the
+                                                 * first region has those of all groups */
     uint64_t page_blocks;
-    uint8_t root[OPAL_CRYPT_HASH_BYTES];        /* of the seal, if has_root: made here, or held against the list */
+    uint8_t root[OPAL_CRYPT_HASH_BYTES];        /* the seal's, if has_root: made here, or checked against the list */
     bool has_root;
-    uint64_t before_blocks;                     /* watched: those that the file had at opening, and were not cut off */
-    struct opal_cryptfile_seal_base *bases;     /* what a part of a block was written on top of, by others */
+    uint64_t before_blocks;                     /* watched: blocks that were there at opening, and were not cut off */
+    struct opal_cryptfile_seal_base *bases;     /* versions by others that a part of a block was written over */
     size_t base_count, base_room;
     uint8_t *ours;                              /* at sealing: every S of the job, sorted */
     size_t ours_count;
-    uint8_t *accepted;                          /* the same of one file: for each group, the hash of the fields that may be sealed */
+    uint8_t *accepted;                          /* one file: for each group, a hash of the fields to seal */
 } opal_cryptfile_region_state_t;
 
 struct opal_cryptfile {
@@ -59,14 +59,14 @@ struct opal_cryptfile {
     opal_cryptfile_storage_t *storage;
     opal_cryptfile_map_t *map;
     opal_cryptfile_region_state_t **regions;    /* as many as the map has */
-    bool torn_told;                             /* of a torn block that was written to */
-    bool sealed;                                /* the seal was demanded, and is right */
-    uint64_t sealed_bytes;                      /* of one file also if it was held against its seal: of what the pages are, */
-    uint32_t sealed_regions;                    /* and of how many regions */
-    uint8_t *sealed_entries;                    /* of one file: of the group that was read last, under the first region's lock */
+    bool torn_told;                             /* a write to a torn block was reported */
+    bool sealed;                                /* the seal was demanded and verified */
+    uint64_t sealed_bytes;                      /* the size that the pages cover; in one file, after a check, too; */
+    uint32_t sealed_regions;                    /* and the number of regions */
+    uint8_t *sealed_entries;                    /* one file: the group read last, under the first region's lock */
     uint64_t sealed_group;
-    bool watched;                               /* it is going to be sealed by those that write it */
-    uint64_t before_bytes;                      /* then: the data that it had at opening, and was not cut off */
+    bool watched;                               /* the processes that write it will seal it */
+    uint64_t before_bytes;                      /* then: data that was there at opening, and was not cut off */
     pthread_mutex_t range_lock;
     pthread_cond_t range_free;
     struct opal_cryptfile_range *ranges;        /* held by threads of this process */
@@ -83,11 +83,11 @@ typedef struct opal_cryptfile_range {
 
 int opal_cryptfile_range_lock(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
                               uint64_t at, uint64_t count, bool exclusive);
-/* Exclusively, without waiting for anybody: *got. */
+/* Exclusive, without waiting; *got: it is locked. */
 int opal_cryptfile_range_try(opal_cryptfile_t *file, opal_cryptfile_range_t *range,
                              uint64_t at, uint64_t count, bool *got);
-/* Returns rc, what was done under the lock, with its errno.  But a lock that cannot be given
- * back may have been lost before: then even what went well has failed. */
+/* Returns rc, the result of the work under the lock, with its errno.  But a lock that cannot be
+ * released may have been lost earlier: then even work that succeeded has failed. */
 int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *range, int rc);
 
 /* ---- order, where a node may lose power: the storage's barrier, if it has one ---- */
@@ -105,28 +105,28 @@ static inline const opal_cryptfile_geometry_t *opal_cryptfile_one(const opal_cry
     return 0 == file->map->geometry.group_bytes ? NULL : &file->map->geometry;
 }
 
-/* To set the size of the file. */
+/* Set the file's size. */
 int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
-/* No file has more. */
+/* The most bytes that a file can have. */
 uint64_t opal_cryptfile_most(const opal_cryptfile_t *file);
-/* The place in the data part of a byte of the file. */
+/* Where in the data part a byte of the file is. */
 uint64_t opal_cryptfile_place(const opal_cryptfile_t *file, uint64_t offset);
 
 /* How many bytes there are from an offset to the end of its group, which no block crosses. */
 uint64_t opal_cryptfile_group_left(const opal_cryptfile_t *file, uint64_t offset);
 
-/* Where the first byte of a region from this offset on stands in the region's stream, which is cut into blocks; and
- * the offset of what stands there, with how many bytes from there on lie together.  False: nothing does. */
+/* The position of a region's first byte from this offset on in the region's stream, which is cut into blocks; and the
+ * inverse: the offset of a position, and how many bytes from there on are contiguous.  False: no such byte. */
 uint64_t opal_cryptfile_stand(const opal_cryptfile_t *file, uint32_t region, uint64_t offset);
 bool opal_cryptfile_locate(const opal_cryptfile_t *file, uint32_t region, uint64_t plain, uint64_t *offset, uint64_t *together);
 
-/* No block of the region has a higher number. */
+/* All blocks of the region have lower numbers. */
 uint64_t opal_cryptfile_blocks_most(const opal_cryptfile_t *file, uint32_t region);
 /* How many bytes a block can have: B, or less where a group ends. */
 uint32_t opal_cryptfile_capacity(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* The byte that is locked for a block. */
 uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
-/* Locks of all blocks that begin at an offset or behind; false: with another region's those of this one are taken. */
+/* Locks of all blocks that begin at or after an offset; false: another region's range includes this one's. */
 bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count);
 
 static inline uint32_t opal_cryptfile_entry_bytes(const opal_cryptfile_t *file)
@@ -141,7 +141,7 @@ typedef struct opal_cryptfile_room_place {
     uint64_t head, cipher;
 } opal_cryptfile_room_place_t;
 
-/* Where a room of this number lies that may have a version of the block; head 0: it was never made. */
+/* Where the room of this number is, which may have a version of the block; head 0: it was never made. */
 int opal_cryptfile_room_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number, opal_cryptfile_room_place_t *place);
 
 /* Where a set of rooms lies in a sidecar; 0: it was never made, and `make` is false. */
@@ -164,7 +164,7 @@ typedef struct opal_cryptfile_copied {
     uint64_t bytes;
 } opal_cryptfile_copied_t;
 
-/* Where planning of a list of requests has come to. */
+/* How far the planning of a list of requests has got. */
 typedef struct opal_cryptfile_plan {
     const opal_cryptfile_request_t *requests;
     size_t request_count, request;
@@ -178,13 +178,13 @@ typedef struct opal_cryptfile_plan {
     size_t copy_count, copy_room;
 } opal_cryptfile_plan_t;
 
-/* The next pieces, at most `limit`, sorted by region and place, none of which
- * overlap (of two requests that write a byte, one wins); none: done.
+/* The next pieces, at most `limit`, sorted by region and place, without
+ * overlaps (if two requests write a byte, one wins); none: done.
  * ERR_ACCESS, in `outcome` too, for bytes that belong to no region, or to one
  * for which `grant` is missing. */
 int opal_cryptfile_plan_next(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan, size_t limit,
                              opal_cryptfile_grant_t grant, opal_cryptfile_outcome_t *outcome);
-/* Would it be the same plan if the file ended there?  And begin anew. */
+/* Would the plan be the same if the file ended there?  And start over. */
 bool opal_cryptfile_plan_ends(const opal_cryptfile_plan_t *plan, uint64_t end);
 void opal_cryptfile_plan_again(opal_cryptfile_plan_t *plan, uint64_t end);
 void opal_cryptfile_plan_free(opal_cryptfile_plan_t *plan);
@@ -214,15 +214,15 @@ bool opal_cryptfile_plan_run(const opal_cryptfile_t *file, const opal_cryptfile_
 
 typedef struct opal_cryptfile_slots {
     opal_cryptfile_slot_t slot[2];
-    bool bad[2];                        /* not what anybody could have written */
+    bool bad[2];                        /* no process can have written this */
     bool behind;                        /* an overwrite was cut short, and is not finished */
     uint8_t sealed[OPAL_CRYPT_HASH_BYTES];      /* of a file that is one file */
-    bool overwritten;                   /* by way of a room */
+    bool overwritten;                   /* through a room */
     uint32_t room;                      /* for the overwrite that is under way; 0: none yet, or it needs none */
     opal_cryptfile_room_place_t room_at;
 } opal_cryptfile_slots_t;
 
-/* Rooms of a group that a call has, in a file that is one file. */
+/* Rooms of a group that a call holds, in a file that is one file. */
 typedef struct opal_cryptfile_rooms {
     opal_cryptfile_range_t ranges[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];
     uint32_t numbers[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];   /* rising */
@@ -240,8 +240,8 @@ typedef struct opal_cryptfile_work {
     size_t block_room;
     opal_cryptfile_set_t *sets;         /* for the overwrites of a run */
     size_t set_count, set_room;
-    opal_cryptfile_rooms_t rooms;       /* the same of one file */
-    const opal_cryptfile_range_t *held; /* there, the locks of blocks that the call has */
+    opal_cryptfile_rooms_t rooms;       /* the same for one file */
+    const opal_cryptfile_range_t *held; /* one file: the block locks that the call holds */
     opal_cryptfile_extent_t *extents;
     size_t extent_count, extent_room;
 } opal_cryptfile_work_t;
@@ -253,8 +253,8 @@ void opal_cryptfile_work_end(opal_cryptfile_t *file);
 int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
                              uint32_t block_bytes);
 
-/* A range that a whole call holds, when it is atomic: one for each region that
- * its pieces reach into, in rising order. */
+/* The ranges that an atomic call holds throughout: one for each region that
+ * its pieces reach into, in ascending order. */
 typedef struct opal_cryptfile_held {
     opal_cryptfile_range_t *ranges;
     size_t count;
@@ -264,7 +264,7 @@ int opal_cryptfile_hold(opal_cryptfile_t *file, opal_cryptfile_work_t *work, con
                         opal_cryptfile_held_t *held);
 int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held, int rc);
 
-/* Extents of what comes next; joined where both sides touch. */
+/* Add an extent to the next transfer; joined to the last one where both sides are contiguous. */
 int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *bytes, size_t count);
 /* The same for bytes of a packed stream. */
 int opal_cryptfile_extent_packed(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
@@ -284,54 +284,54 @@ int opal_cryptfile_segment(opal_cryptfile_t *file, uint32_t region, bool rooms, 
 int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                                 uint64_t first, uint64_t count, bool make, uint64_t *at);
 
-/* The entries of these blocks as stored, if the demanded seal has them so; else ERR_AUTH. */
+/* The entries of these blocks as stored, if they match the demanded seal; else ERR_AUTH. */
 int opal_cryptfile_seal_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count,
                                 uint8_t *entries);
 
-/* The same of one file, where they are all of one group. */
+/* The same for one file, where all of them are of one group. */
 int opal_cryptfile_tree_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count, uint8_t *entries);
 
 /* An entry as it is stored: entry_bytes. */
 void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots);
 void opal_cryptfile_entry_put(const opal_cryptfile_t *file, const opal_cryptfile_slots_t *slots, uint8_t *bytes);
 
-/* The slots of an entry of one file that lies behind its end: they have no version, and say that they had. */
+/* Clear an entry of one file that is beyond its end: its slots have no version, and say that they had. */
 void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_ENTRY_BYTES]);
 
-/* Before a file gets so long that is one file, with a lock of some block behind its end: blocks that it ends in are
- * finished, and void entries cleared, as far as their locks are held. */
+/* Before a file that is one file grows to `end`, with the lock of some block beyond its end: finish the blocks that it
+ * ends in, and clear void entries, as far as their locks are held. */
 int opal_cryptfile_lengthen(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_range_t *held, uint64_t end);
-/* Takes these locks of blocks, and more, if what has to be done before needs them; and does it. */
+/* Take these block locks, and more if that work needs them; and do it. */
 int opal_cryptfile_lengthen_lock(opal_cryptfile_t *file, opal_cryptfile_work_t *work, opal_cryptfile_range_t *range, uint64_t at,
                                  uint64_t count, uint64_t end);
 
-/* Note, if the file is watched, that a block gets a new version which has bytes of this one. */
+/* If the file is watched, note that a block gets a new version with bytes of this one. */
 int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t block,
                               const opal_cryptfile_slot_t *slot);
 
 /* ---- rooms ---- */
 
-/* What storage has as a head, if it is a version of a block that there may be. */
+/* Parse a room's head as stored; false unless it is a version of a block that can exist. */
 bool opal_cryptfile_room_head(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES],
                               opal_cryptfile_room_t *room);
-/* What the head of a room that is whole has as its check, which does not count itself. */
+/* The check in the head of a complete room, which covers everything but itself. */
 uint32_t opal_cryptfile_room_check(const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes);
 
-/* What a room holds, and in `cipher`, unless NULL, B bytes; *there, if it is of this block.  The number
- * comes from storage: it may name a room that was never made, or has another block by now. */
+/* What a room holds, and its B bytes in `cipher` unless NULL; *there: it is of this block.  The number
+ * comes from storage: it may name a room that was never made, or that has another block by now. */
 int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
                              opal_cryptfile_room_t *room, uint8_t *cipher, bool *there);
 
-/* Rooms of the group of this run, whose entries are in work->slots, for this call alone, to work->rooms: one at least, and not
- * more than are wanted.  No mark of a block leads to what they hold.  May wait for others.  And given back: rc, as
- * range_unlock does it. */
+/* Take rooms of the run's group for this call alone, into work->rooms: at least one, at most `wanted`.  The run's
+ * entries are in work->slots.  No block's mark leads to what the rooms hold.  May wait for other processes.  And give
+ * them back: returns rc, like range_unlock. */
 int opal_cryptfile_group_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                     uint32_t wanted);
 int opal_cryptfile_group_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc);
 
-/* Takes sets of a sidecar with `rooms` rooms for this call alone, into work->sets; nothing depends on what they hold. */
+/* Take sets of a sidecar with `rooms` rooms for this call alone, into work->sets; nothing depends on what they hold. */
 int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms);
-/* After the entries.  `done` false: blocks may be left behind, so the sets go back, and the next process that takes them looks. */
+/* After the entries.  `done` false: blocks may be left behind, so the sets are released, and the next owner checks. */
 void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
 void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region);
 
@@ -350,27 +350,27 @@ typedef struct opal_cryptfile_found {
     uint64_t entry_at;                  /* where the block's entry lies; 0: it has none */
 } opal_cryptfile_found_t;
 
-/* Under the block's lock: find the version that is there, and its text, in `plain` (B bytes of
- * room, zeros behind).  ERR_AUTH or ERR_TORN if there is none. */
+/* Under the block's lock: find the current version, and put its text into `plain` (B bytes,
+ * zero-filled).  ERR_AUTH or ERR_TORN: no version opens. */
 int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                            uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found);
 
-/* The same for who only reads and has no lock: takes the block's, and gives it back. */
+/* The same for a reader without a lock: takes the block's lock, and releases it. */
 int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                                  uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found);
 
 /* Under the block's exclusive lock, with its entry in `slots`: recover, and finish an overwrite
- * that was cut short, so that the entry is right and the room can be used again; `slots` become
- * the entry's.  ERR_AUTH or ERR_TORN: no version is there, and nothing was changed. */
+ * that was cut short, so that the entry is right and the room can be reused; `slots` are updated.
+ * ERR_AUTH or ERR_TORN: no version opens, and nothing was changed. */
 int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                           uint8_t *plain, opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots);
 
-/* Under the lock of a block of one file, with its entry in `slots`: without the key, what a room has takes the place of
- * what its mark leads from.  Nothing is done to a block that was cut. */
+/* Under the lock of a block of one file, with its entry in `slots`: redo the overwrite from its room, without the key.
+ * A block that was cut is left alone. */
 int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_room_t *room,
                         opal_cryptfile_slots_t *slots);
 
-/* The slot that is written next says by way of which room. */
+/* Mark, in the slot that is written next, the room of the overwrite. */
 static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
 {
     opal_cryptfile_slot_t *next = &slots->slot[!opal_cryptfile_entry_newer(slots->slot)];
@@ -379,11 +379,11 @@ static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
     next->room = slots->room;
 }
 
-/* Before anything of a run is overwritten, with its entries in work->slots: rooms.  However it ends, commit_end
- * follows. */
+/* Before anything of a run is overwritten, with its entries in work->slots: take rooms.  commit_end must follow, even
+ * after a failure. */
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run);
-/* The next blocks, from `from` on, for which there are rooms: *count, and the marks that lead to them.  With those the
- * entries of [entered, from), whose round is done.  The run's entries lie at `at`. */
+/* Assign rooms to the next *count blocks from `from` on, and write the marks that lead to them, together with the
+ * entries of [entered, from), whose round is done.  The run's entries are at `at`. */
 int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                 uint64_t entered, uint64_t from, uint64_t at, uint64_t *count);
 /* Blocks [from, from + count) of a round, sealed: ciphertext of block from + i at
@@ -391,8 +391,8 @@ int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *w
  * work->slots (of the whole run, both).  Rooms and data are written. */
 int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                                const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count);
-/* After that, the entries of blocks [entered, done), and the rooms are free again.  rc: how
- * it went until now; returned, unless this fails first. */
+/* After that: write the entries of blocks [entered, done), and free the rooms.  rc: the result
+ * so far, which is returned if it is an error. */
 int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                               uint64_t entered, uint64_t done, uint64_t at, int rc);
 

@@ -22,7 +22,7 @@
 typedef opal_cryptfile_geometry_t geometry_t;
 
 enum { FIRST_BYTES = 8192, TABLE_BYTES = 4096, HEADS_AT = 24576, FREE_AT = 28672, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
-/* Of the header area: H is 0, or not. */
+/* In the header area, for a small map (H is 0) and a large one. */
 enum { SMALL_MAP = 3072, SMALL_SEAL_AT = 512, SMALL_MAP_AT = 1024, SMALL_MAP_1_AT = 4096, LARGE_MAP_AT = 4096 };
 enum { SEAL_BYTES = 80, ROOT_BYTES = OPAL_CRYPT_HASH_BYTES };
 
@@ -47,7 +47,7 @@ static bool header_valid(const geometry_t *g)
            g->map_bytes <= 64 * MIB && LARGE_MAP_AT + 2 * (uint64_t) g->map_bytes + SEAL_BYTES + ROOT_BYTES <= g->header_bytes;
 }
 
-/* What is multiplied is below 2^36 each time before the last line adds it up. */
+/* All values are bounded before the last line multiplies and adds them, so that it cannot overflow. */
 static bool geometry_valid(const geometry_t *g)
 {
     return two_to_some(g->group_bytes, MIB, UINT64_C(1) << 36) && two_to_some(g->room_bytes, OPAL_CRYPTFILE_BLOCK_MIN, OPAL_CRYPTFILE_BLOCK_MAX) &&

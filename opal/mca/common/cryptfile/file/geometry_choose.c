@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Which geometry a new file gets.  Readers take any that is valid and fits the map, so nothing here is part of the format.
+ * Which geometry a new file gets.  Readers take any valid one that fits the map, so nothing here is part of the format.
  *
- * By default 252 blocks of 64 KiB are together in a group of 16 MiB.  T and with it D are multiples of a unit: of the largest
- * block, so that every B divides D; of 256 KiB, which aggregators have as a part; and of the bytes after which all
- * regions that repeat have had a whole number of blocks, so that few blocks are cut short by the end of a group.
+ * By default a group of 16 MiB has 252 blocks of 64 KiB.  T, and with it D, is a multiple of the largest block, so that
+ * every B divides D; of 256 KiB, the part that aggregators use; and of the period after which all repeating regions
+ * have had a whole number of blocks, so that the end of a group cuts few blocks short.
  */
 #include "geometry.h"
 #include "map.h"
@@ -15,7 +15,7 @@
 #define MIB (UINT64_C(1) << 20)
 
 enum { FREE_AT = 28672, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES, SMALL_MAP = 3072, SMALL_ROOTS = 13, PAGE = 4096, PART = 262144 };
-enum { ROOMS_BYTES = 196608 };          /* of ciphertext in rooms, or three rooms */
+enum { ROOMS_BYTES = 196608 };          /* of ciphertext in rooms, or at least three rooms */
 
 static uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -25,7 +25,7 @@ bool opal_cryptfile_makes_one(void) { return false; }
 
 typedef struct sizes {
     uint32_t smallest, largest, encrypted;
-    uint64_t period;                    /* 0: there is none, or it is no power of two */
+    uint64_t period;                    /* 0: no period, or not a power of two */
 } sizes_t;
 
 static uint64_t gcd(uint64_t a, uint64_t b) { return 0 == b ? a : gcd(b, a % b); }
@@ -54,7 +54,7 @@ static sizes_t sizes_of(const opal_cryptfile_map_t *map)
     return sizes;
 }
 
-/* The smallest T that has room for all entries; G if there is none.  `map` has G and T meanwhile. */
+/* The smallest T that has room for all entries; G if no T has.  `map` has G and T meanwhile. */
 static int choose_control(opal_cryptfile_map_t *map, const sizes_t *sizes)
 {
     opal_cryptfile_geometry_t *g = &map->geometry;
@@ -85,7 +85,7 @@ int opal_cryptfile_geometry_choose(opal_cryptfile_map_t *map, size_t map_bytes)
     rooms = rooms < 3 ? 3 : rooms > OPAL_CRYPTFILE_GROUP_ROOMS_MAX ? OPAL_CRYPTFILE_GROUP_ROOMS_MAX : rooms;
     *g = (opal_cryptfile_geometry_t){.group_bytes = larger(16 * MIB, 256 * (uint64_t) sizes.largest), .rooms = rooms,
                                      .room_bytes = sizes.largest, .map_bytes = SMALL_MAP};
-    for (;; g->group_bytes *= 2) {      /* of small blocks a third is entries, and of many regions some more */
+    for (;; g->group_bytes *= 2) {      /* with small blocks a third is entries, with many regions more */
         int rc = choose_control(map, &sizes);
         if (OPAL_CRYPT_OK != rc) {
             return rc;

@@ -9,7 +9,7 @@
  * A room may be needed by a block whose overwrite was cut short: its mark leads there, and nothing else does.
  * A process that wants the room finishes that block, with its key or without.  While a call has no room it waits for
  * one, in the order of locks: blocks, then rooms.  A process that has rooms waits for nothing, and one that waits for
- * rooms has finished its own blocks in the rooms of the group: so one of them always goes on.
+ * rooms has finished its own blocks in the rooms of the group: so one of them always makes progress.
  */
 #include "file_object.h"
 #include "header.h"
@@ -65,15 +65,15 @@ int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t b
 
 /* ---- freeing one, with its lock ---- */
 
-/* A room that is looked at, and the version that it has. */
+/* A room under examination, and the version in it. */
 typedef struct looked {
     opal_cryptfile_t *file;
     opal_cryptfile_work_t *work;        /* for this block alone */
-    const opal_cryptfile_range_t *held; /* the locks of blocks that the call has */
+    const opal_cryptfile_range_t *held; /* the block locks that the call holds */
     uint32_t number;
     const uint8_t *head;
     opal_cryptfile_room_t room;
-    uint64_t *blocked;                  /* the lock of the block, if others have it */
+    uint64_t *blocked;                  /* the lock of the block, if another process has it */
 } looked_t;
 
 /* Does the head name a block of this group that begins below the size? */
@@ -89,8 +89,8 @@ static bool is_named(looked_t *l, uint64_t head_at, uint64_t size)
            opal_cryptfile_locate(l->file, region, l->room.block * map->regions[region].block_bytes, &offset, &together) && offset < size;
 }
 
-/* Does the mark of the block lead to a version that is whole?  Marks that lead to a room come from who has its lock: so
- * a block without one, seen without its own, will not get one. */
+/* Does the mark of the block lead to a version that is whole?  Only the holder of a room's lock sets marks to it: so
+ * a block seen without a mark, even without the block's lock, will not get one. */
 static int is_needed(const looked_t *l, bool *needed)
 {
     uint8_t *cipher = l->work->old + l->file->map->regions[l->room.region].block_bytes;
@@ -157,8 +157,8 @@ static int free_one(looked_t *l, uint64_t head_at, uint64_t size, bool *is_free)
     return rc;
 }
 
-/* A version that somebody gave up, and that follows one of a block of this run, goes: a mark of the block would
- * lead to it. */
+/* Wipe an abandoned version that follows one of a block of this run: a new mark of the block would lead to
+ * it. */
 static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint64_t head_at,
                 const uint8_t head[HEAD_BYTES])
 {
@@ -179,8 +179,8 @@ static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const
 
 /* What keeps a call from a room. */
 typedef struct obstacle {
-    uint32_t busy;                      /* a room that another process has; 0: none is */
-    uint64_t blocked;                   /* the lock of a block that needs a room, and that others have */
+    uint32_t busy;                      /* a room that another process has; 0: no room is */
+    uint64_t blocked;                   /* the lock, held by another process, of a block that needs a room */
 } obstacle_t;
 
 /* Takes the free ones of `count` rooms from `first` on.  If another process has one of them, takes none. */
@@ -221,8 +221,8 @@ static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const 
     return opal_cryptfile_range_unlock(file, range, rc);
 }
 
-/* Nobody who has a room waits for us.  Where none is had by anybody, somebody is about to finish the block that needs
- * it, or reads it, and the lock of that block cannot be waited for: ours are of others. */
+/* No holder of a room waits for us.  If no room is held, another process is finishing or reading the block that needs
+ * it, and we must not block on that block's lock, since we hold those of other blocks. */
 static int wait_for_one(opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run, const obstacle_t *obstacle, opal_cryptfile_wait_t *wait)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
@@ -251,7 +251,7 @@ int opal_cryptfile_group_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_
     work->rooms.count = work->rooms.range_count = 0;
     while (OPAL_CRYPT_OK == rc && 0 == work->rooms.count) {
         obstacle_t obstacle = {.busy = 0};
-        rc = take_some(file, work, run, 1, most, &obstacle);    /* in one lock, mostly */
+        rc = take_some(file, work, run, 1, most, &obstacle);    /* usually with one lock */
         obstacle.busy = 0;
         for (uint32_t number = 1; OPAL_CRYPT_OK == rc && number <= all && work->rooms.count < most; ++number) {
             rc = take_some(file, work, run, number, 1, &obstacle);

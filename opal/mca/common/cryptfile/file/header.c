@@ -18,7 +18,7 @@ static_assert(sizeof(OPAL_CRYPTFILE_FILE_MAGIC) == MAGIC_BYTES, "magic");
 static_assert(UUID_AT + OPAL_CRYPTFILE_UUID_BYTES == GEOMETRY_AT && GEOMETRY_AT + OPAL_CRYPTFILE_GEOMETRY_BYTES == CRC_AT, "header");
 
 #if defined(__x86_64__)
-/* Of whole words; how many bytes that were. */
+/* Whole words only; returns how many bytes those were. */
 __attribute__((target("sse4.2"))) static size_t crc_words(uint32_t *crc, const uint8_t *at, size_t count)
 {
     uint64_t word, wide = *crc;
@@ -33,7 +33,7 @@ __attribute__((target("sse4.2"))) static size_t crc_words(uint32_t *crc, const u
 }
 #endif
 
-/* Four bits at a time, but for what the processor can do. */
+/* Four bits at a time, except for what the processor can do. */
 uint32_t opal_cryptfile_crc(uint32_t before, const void *bytes, size_t count)
 {
     static const uint32_t step[16] = {
@@ -135,7 +135,7 @@ int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cr
 
 /* ---- choosing ---- */
 
-/* Of equal bodies that in place 1 is taken, which is written first and has the newer wrapped keys. */
+/* Of equal bodies, the one in place 1 is used, which is written first and has the newer wrapped keys. */
 static const opal_cryptfile_copy_t in_order[OPAL_CRYPTFILE_COPIES] = {OPAL_CRYPTFILE_COPY_SIDECAR_1, OPAL_CRYPTFILE_COPY_SIDECAR_0,
                                                                       OPAL_CRYPTFILE_COPY_ATTRIBUTE};
 
@@ -161,7 +161,7 @@ static bool exclude(const opal_cryptfile_copy_state_t *a, const opal_cryptfile_c
            (a->head.generation == b->head.generation && !same_head(&a->head, &b->head));
 }
 
-/* Two of one body. */
+/* For two maps with the same body. */
 static bool same_keys(const opal_cryptfile_map_t *a, const opal_cryptfile_map_t *b)
 {
     for (uint32_t i = 0; i < a->region_count; ++i) {
@@ -209,7 +209,7 @@ static int refuse_all(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_CO
     return refuse_map(why, "no copy of it can be read");
 }
 
-/* Newer; but not before one of which all that is known was proved. */
+/* One that does not rest on escrow alone goes first; of two alike, the newer one. */
 static bool goes_before(const opal_cryptfile_copy_state_t *state, const opal_cryptfile_copy_state_t *best)
 {
     return state->recovered != best->recovered ? best->recovered : state->head.generation > best->head.generation;
@@ -256,7 +256,7 @@ int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_C
                                  (unsigned long long) attribute->head.generation, (unsigned long long) best->head.generation);
     }
     int unknown = opal_cryptfile_map_unknown(best->map);
-    if (unknown >= 0) {                 /* nor is an older map without it */
+    if (unknown >= 0) {                 /* an older map without it is not used either */
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-map-extension", "type %d", unknown);
     }
     *chosen = (opal_cryptfile_copy_t) (best - states);

@@ -4,9 +4,9 @@
  * Where the things of a file lie: its data, and the entries, rooms and locks of its blocks.  The
  * rest of the engine asks here.
  *
- * A file with a sidecar is one group without an end, its data part is what it seems, and its entries and rooms
- * are in segments.  In one that is one file, the kind of whose map says so, all follows from the geometry, and
- * both parts are the same.
+ * A file with a sidecar is one endless group: its data part has nothing but the data, and its entries and rooms
+ * are in segments.  In a file that is one file, which the kind of its map says, everything follows from the
+ * geometry, and both parts are the same.
  */
 #include "file_object.h"
 
@@ -73,7 +73,7 @@ bool opal_cryptfile_locate(const opal_cryptfile_t *file, uint32_t region, uint64
 
 /* ---- blocks of groups ---- */
 
-/* So many blocks of a region may be in a group. */
+/* The most blocks of a region that a group can have. */
 static uint64_t in_group(const opal_cryptfile_t *file, uint32_t region)
 {
     return opal_cryptfile_geometry_data(&file->map->geometry) / file->map->regions[region].block_bytes;
@@ -132,7 +132,7 @@ uint64_t opal_cryptfile_together(const opal_cryptfile_t *file, uint32_t region, 
 uint64_t opal_cryptfile_block_next(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint64_t end)
 {
     while (block < end && 0 == opal_cryptfile_together(file, region, block)) {
-        block = (group_of(file, region, block) + 1) * in_group(file, region);       /* a group without one is passed over, too */
+        block = (group_of(file, region, block) + 1) * in_group(file, region);       /* past groups without blocks, too */
     }
     return block < end ? block : end;
 }
@@ -171,14 +171,14 @@ uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, u
                                             : opal_cryptfile_geometry_entry_lock(one_entry_at(file, region, block));
 }
 
-/* Locks of one group are those of all regions: the first region's are all that lie behind. */
+/* In one file, the locks of all regions are mixed: the first region's range has all that are beyond. */
 bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
 
     if (NULL == one) {
         uint64_t first = opal_cryptfile_stand(file, region, offset) / file->map->regions[region].block_bytes;
-        /* Behind these come other locks. */
+        /* Other locks follow these. */
         first = first < OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX ? first : OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - 1;
         *at = opal_cryptfile_sidecar_lock_at(region, first);
         *count = OPAL_CRYPTFILE_SIDECAR_BLOCKS_MAX - first;

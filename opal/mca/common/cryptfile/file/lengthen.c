@@ -1,19 +1,19 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Before a file that is one file gets longer.  A cut leaves the entries behind the new end, void: if they went first,
- * and the power failed before the cut, blocks would be lost.  So a process that lengthens the file clears those of blocks
- * that begin between the old end and the new one.
+ * What precedes lengthening a file that is one file.  A cut leaves the entries beyond the new end, void: if they were
+ * cleared first, and power failed before the cut, blocks would be lost.  So a process that lengthens the file clears
+ * the entries of blocks that begin between the old end and the new one.
  *
  *     finish blocks that the old end is in | clear void entries | then write, or ftruncate
  *
- * A cleared entry has a mark that leads nowhere: it may not be on the storage yet, if the process that cleared it was killed.  Until
- * its block is written it counts as void.
+ * A cleared entry has a mark that leads nowhere, and counts as void until its block is written: if the process that
+ * cleared it was killed, it may not be on the storage yet.
  *
- * Only the group that the file ends in has such entries.  Those of later groups are cut off, but what cut them may not be on the storage
- * yet, either: hence a barrier before a group gets its first data.  What lies between the ends is known once a lock is held
- * behind the old one, for nobody can cut the file any more; and if there are void entries with other locks, all are given back and
- * taken anew with those.
+ * Only the group that the file ends in has such entries.  Those of later groups are cut off, but that cut may not be
+ * on the storage yet, either: hence a barrier before a group gets its first data.  What is between the ends is certain
+ * once a lock beyond the old end is held, since nobody can cut the file then; if void entries have other locks, all
+ * locks are released, and taken again together with those.
  */
 #include "file_object.h"
 
@@ -25,12 +25,12 @@ typedef struct lengthening {
     opal_cryptfile_t *file;
     opal_cryptfile_work_t *work;
     uint64_t now, end;                  /* bytes of the file */
-    uint64_t first, last;               /* the locks of what has to be done; last is 0: nothing has */
+    uint64_t first, last;               /* the locks of the entries to change; last is 0: no entry */
     bool fresh;                         /* a group gets its first data */
     const opal_cryptfile_range_t *held; /* do it; NULL: look only */
 } lengthening_t;
 
-/* Notes an entry that has to be changed.  True: its lock is held, so it can be changed now. */
+/* Note an entry that must be changed.  True: its lock is held, so it can be changed now. */
 static bool note(lengthening_t *l, uint64_t at)
 {
     uint64_t lock_at = opal_cryptfile_geometry_entry_lock(at);
@@ -59,7 +59,7 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
                ? storage->write(storage, OPAL_CRYPTFILE_SIDECAR, l->work->extents, l->work->extent_count) : rc;
 }
 
-/* A process that was killed in this block may have made it longer: the bytes behind the end would come back later. */
+/* A process that was killed here may have been lengthening the block: bytes beyond the end would come back later. */
 static int finish_end(lengthening_t *l, uint32_t region, uint64_t block)
 {
     opal_cryptfile_found_t found;
@@ -118,7 +118,7 @@ static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
     return rc;
 }
 
-/* What has to be done. */
+/* Find out what must be done. */
 static int look(lengthening_t *l)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(l->file);
@@ -138,7 +138,7 @@ static int look(lengthening_t *l)
 
 static int do_it(lengthening_t *l, const opal_cryptfile_range_t *held)
 {
-    int rc = 0 != l->last || l->fresh ? opal_cryptfile_barrier(l->file, OPAL_CRYPTFILE_DATA) : OPAL_CRYPT_OK;  /* behind the cut */
+    int rc = 0 != l->last || l->fresh ? opal_cryptfile_barrier(l->file, OPAL_CRYPTFILE_DATA) : OPAL_CRYPT_OK;  /* after the cut */
 
     if (OPAL_CRYPT_OK != rc || 0 == l->last) {
         return rc;

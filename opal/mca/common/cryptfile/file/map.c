@@ -21,7 +21,7 @@ static const struct {
     {"chacha20-poly1305", OPAL_AEAD_CHACHA20_POLY1305},
 };
 
-/* What papers and other systems use, and why not here. */
+/* Ciphers that papers and other systems use, and why they are refused here. */
 static const struct {
     const char *part, *reason;
 } refused[] = {

@@ -10,7 +10,7 @@
  * A map that was parsed is attacker's input until opal_cryptfile_map_unlock
  * has verified it; nothing else may be done with it before.
  *
- * Threads: one at a time, until nothing changes the map any more.
+ * Threads: one at a time, as long as the map may change.
  */
 #ifndef OPAL_CRYPTFILE_FILE_MAP_H
 #define OPAL_CRYPTFILE_FILE_MAP_H
@@ -45,7 +45,7 @@ typedef enum {
     OPAL_CRYPTFILE_KIND_MAP = 1,
     OPAL_CRYPTFILE_KIND_DIGEST = 2,
     OPAL_CRYPTFILE_KIND_SIDECAR = 3,
-    OPAL_CRYPTFILE_KIND_ONE_MAP = 4,    /* of a file that is one file, and so on */
+    OPAL_CRYPTFILE_KIND_ONE_MAP = 4,    /* these two: of a file that is one file */
     OPAL_CRYPTFILE_KIND_ONE_DIGEST = 5
 } opal_cryptfile_kind_t;
 
@@ -75,7 +75,7 @@ typedef struct opal_cryptfile_map {
 int opal_cryptfile_map_create(opal_cryptfile_map_t **map);
 void opal_cryptfile_map_destroy(opal_cryptfile_map_t *map);            /* NULL allowed */
 
-/* What a caller asks for; the tiling stays his. */
+/* What a caller asks for; the tiling remains the caller's. */
 typedef struct opal_cryptfile_region_ask {
     bool encrypted;
     opal_aead_cipher_t cipher;
@@ -84,10 +84,10 @@ typedef struct opal_cryptfile_region_ask {
     const opal_cryptfile_tiling_t *tiling;      /* NULL, if plain: the rest */
 } opal_cryptfile_region_ask_t;
 
-/* Add a region; *region is its number.  One that the map has already, equal in
- * everything, is found and not added (*added false).  ERR_CONFIG with `why`:
- * it overlaps another, contradicts it, a block size or label that cannot be,
- * too many. */
+/* Add a region; *region is its number.  An identical one that the map already
+ * has is found and not added (*added false).  ERR_CONFIG with `why`: it
+ * overlaps or contradicts another, its block size or label is invalid, or
+ * there are too many. */
 int opal_cryptfile_map_add(opal_cryptfile_map_t *map, const opal_cryptfile_region_ask_t *ask,
                            uint32_t *region, bool *added, opal_crypt_why_t *why);
 
@@ -99,16 +99,16 @@ const char *opal_cryptfile_algorithm_name(opal_aead_cipher_t cipher);
 
 /* ---- bytes ---- */
 
-/* The sizes of body and whole as they would be written. */
+/* The sizes of the body and of the whole map, as written. */
 size_t opal_cryptfile_map_body_bytes(const opal_cryptfile_map_t *map);
 size_t opal_cryptfile_map_bytes(const opal_cryptfile_map_t *map);
 
-/* Write so many bytes.  Wrapped keys and MACs are in `map` already, for the
- * whole; the body alone does not need them. */
+/* Write that many bytes.  The whole map needs wrapped keys and MACs, which are
+ * in `map` already; the body does not. */
 void opal_cryptfile_map_body_write(const opal_cryptfile_map_t *map, uint8_t *bytes);
 void opal_cryptfile_map_write(const opal_cryptfile_map_t *map, uint8_t *bytes);
 
-/* Read exactly `count` bytes, as a map of this kind.  ERR_AUTH for whatever departs from the format. */
+/* Read exactly `count` bytes, as a map of this kind.  ERR_AUTH: it departs from the format. */
 int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t **map);
 
 static inline int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_t **map)
@@ -116,12 +116,12 @@ static inline int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, o
     return opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_MAP, map);
 }
 
-/* Give a map that has no extensions these, copied.  ERR_AUTH unless they are well-formed. */
+/* Copy these extensions to a map that has none.  ERR_AUTH unless they are well-formed. */
 int opal_cryptfile_map_extensions_set(opal_cryptfile_map_t *map, const uint8_t *bytes, size_t count);
 /* The type of a critical extension that is not known here: the file must not be used.  -1: none. */
 int opal_cryptfile_map_unknown(const opal_cryptfile_map_t *map);
 
-/* What stands in the attribute when the map does not fit. */
+/* What the attribute has when the map does not fit. */
 typedef struct opal_cryptfile_map_digest {
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
     uint64_t generation;
@@ -129,7 +129,7 @@ typedef struct opal_cryptfile_map_digest {
 } opal_cryptfile_map_digest_t;
 
 int opal_cryptfile_map_digest(const opal_cryptfile_map_t *map, opal_cryptfile_map_digest_t *digest);
-/* Of a map of this kind. */
+/* `kind`: KIND_DIGEST or KIND_ONE_DIGEST. */
 void opal_cryptfile_map_digest_write_kind(const opal_cryptfile_map_digest_t *digest, opal_cryptfile_kind_t kind,
                                           uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES]);
 
@@ -147,7 +147,7 @@ static inline int opal_cryptfile_map_digest_parse(const uint8_t *bytes, size_t c
     return opal_cryptfile_map_digest_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_DIGEST, digest);
 }
 
-/* Which of them a head says it is; ERR_AUTH for none, or another version. */
+/* The kind that a head says it is; ERR_AUTH: unknown, or of another version. */
 int opal_cryptfile_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t *kind);
 
 /* ---- verification ---- */
@@ -173,8 +173,8 @@ int opal_cryptfile_map_body_check(const opal_cryptfile_map_t *map, const opal_cr
 /* ---- looking up ---- */
 
 /* Which region holds the byte at this offset: *region, its packed position
- * (equal to the offset in "the rest"), and for how many bytes all of this goes
- * on.  False: none (only *file_bytes is set).  *hint, 0 at first: the region found
+ * (equal to the offset in "the rest"), and for how many bytes this stays
+ * so.  False: none (only *file_bytes is set).  *hint, 0 at first: the region found
  * last; it and those after it are tried first, since rows of a matrix follow one another. */
 bool opal_cryptfile_map_find(const opal_cryptfile_map_t *map, uint32_t *hint, uint64_t file_offset,
                              uint32_t *region, uint64_t *plain, uint64_t *file_bytes);

@@ -11,7 +11,7 @@
  *   trailer | wrapped w 2 | wrapped key w | MAC 32 |
  *
  * Reading trusts nothing: every length is checked against what is left before
- * it is used, and whatever is not the one way to write a map is refused.
+ * it is used, and anything but the one way to write a map is refused.
  */
 #include "map.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -112,7 +112,7 @@ void opal_cryptfile_map_body_write(const opal_cryptfile_map_t *map, uint8_t *byt
     uint8_t *p = bytes + head_bytes(map);
 
     /* `total` follows from the wrapped keys, which may change without the
-     * body: it stands in the head, but is not part of what is authenticated. */
+     * body: it is in the head, but not among what is authenticated. */
     write_head(bytes, one ? OPAL_CRYPTFILE_KIND_ONE_MAP : OPAL_CRYPTFILE_KIND_MAP, map->region_count, map->uuid, map->generation);
     put32(bytes + 40, (uint32_t) opal_cryptfile_map_body_bytes(map));
     put32(bytes + 44, 0);
@@ -284,7 +284,7 @@ static int read_regions(opal_cryptfile_map_t *map, cursor_t *body, cursor_t *res
         encrypted += map->regions[i].encrypted;
         rests += 0 == map->regions[i].tiling.run_count;
     }
-    if (OPAL_CRYPT_OK == rc) {          /* what the regions leave of the body */
+    if (OPAL_CRYPT_OK == rc) {          /* the rest of the body, after the regions */
         rc = opal_cryptfile_map_extensions_set(map, body->at, body->left);
         (void) take_bytes(body, body->left);
     }
@@ -299,7 +299,7 @@ static int read_regions(opal_cryptfile_map_t *map, cursor_t *body, cursor_t *res
     return rc;
 }
 
-/* What is not regions, nor behind them. */
+/* Everything before the regions. */
 static int read_head(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t *map)
 {
     opal_cryptfile_kind_t is;

@@ -5,9 +5,9 @@
  *
  *     | type 2 | critical 2 | n 4 | value n |     types rise
  *
- * A file with a critical one that is not known here may mean something else by
- * its bytes than we think: it is neither read nor written.  Others are kept as
- * they are, in every later map.  No type is known yet.
+ * A critical extension that is not known here may change what the file's bytes
+ * mean: such a file is neither read nor written.  Others are kept unchanged in
+ * every later map.  No type is known yet.
  */
 #include "map.h"
 #include "opal/mca/common/crypt/base/le.h"

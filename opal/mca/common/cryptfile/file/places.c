@@ -1,8 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The beginning of a file that is one file, read; making one, and changing its map, in an order in which no loss of power leaves it without a
- * map that counts.  docs/design/012-one-file.rst, "Order of writes".  A sync comes always, asked for or not.
+ * Reading the start of a file that is one file; making one, and changing its map, in an order in which no loss of
+ * power leaves it without a valid map.  docs/design/012-one-file.rst, "Order of writes".  Syncs happen whether asked
+ * for or not.
  */
 #include "header.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -98,7 +99,7 @@ int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryp
     opal_cryptfile_header_t header = {.geometry = map->geometry};
     int rc = NULL == before ? OPAL_CRYPT_OK : opal_cryptfile_state_put(storage, before, OPAL_CRYPTFILE_STATE_MAKING);
 
-    if (OPAL_CRYPT_OK == rc && NULL != before) {        /* or it may be longer than one in state 0 with this header can be */
+    if (OPAL_CRYPT_OK == rc && NULL != before) {        /* else it may be too long for state 0 with this header */
         rc = sync_all(storage, storage->resize(storage, OPAL_CRYPTFILE_DATA, OPAL_CRYPTFILE_HEADER_BYTES));
     }
     memcpy(header.uuid, map->uuid, sizeof(header.uuid));

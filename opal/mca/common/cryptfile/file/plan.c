@@ -118,7 +118,7 @@ static void shorten(opal_cryptfile_piece_t *piece, uint64_t bytes)
     piece->bytes -= bytes;
 }
 
-/* Of sorted pieces, keep what no earlier one has. */
+/* Keep of each sorted piece the bytes that no earlier one has. */
 static int part_pieces(opal_cryptfile_plan_t *plan)
 {
     size_t kept = 0;
@@ -129,7 +129,7 @@ static int part_pieces(opal_cryptfile_plan_t *plan)
         for (size_t k = kept; k > 0 && piece.bytes > 0 && OPAL_CRYPT_OK == rc;) {
             const opal_cryptfile_piece_t *last = &plan->pieces[kept - 1], *earlier = &plan->pieces[k - 1];
             if (last->region != piece.region || last->plain + last->bytes <= piece.plain) {
-                break;                  /* behind all of them */
+                break;                  /* beyond all of them */
             }
             if (earlier->plain > piece.plain) {
                 --k;
@@ -157,7 +157,7 @@ int opal_cryptfile_plan_next(const opal_cryptfile_t *file, opal_cryptfile_plan_t
         const opal_cryptfile_request_t *request = &plan->requests[plan->request];
         uint64_t offset = request->offset + plan->within, left = request->bytes - plan->within;
         if (OPAL_CRYPTFILE_GRANT_SEAL == grant && left > 0 && (offset > plan->end || left > plan->end - offset)) {
-            return refuse_byte(outcome, OPAL_CRYPT_ERR_STORAGE, UINT32_MAX, offset);         /* no file goes so far */
+            return refuse_byte(outcome, OPAL_CRYPT_ERR_STORAGE, UINT32_MAX, offset);         /* no file is that long */
         }
         if (offset >= plan->end || 0 == left) {
             ++plan->request;

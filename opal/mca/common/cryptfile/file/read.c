@@ -46,7 +46,7 @@ static void copy_out(const reader_t *r, uint32_t region, size_t piece, uint64_t 
     }
 }
 
-/* Ciphertext of blocks [from, from + count) of the run to where each is going to be opened. */
+/* Read ciphertext of blocks [from, from + count) of the run to where each will be opened. */
 static int fetch_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count, size_t piece)
 {
     const opal_cryptfile_region_t *of = &r->file->map->regions[run->region];
@@ -162,8 +162,8 @@ static int read_pieces(reader_t *r)
     return rc;
 }
 
-/* Locks what is planned.  Somebody who held it may have moved the end of the file:
- * then what is to be read is another, and so is what is to be locked. */
+/* Lock what is planned.  A process that held it may have moved the end of the file:
+ * then there is something else to read, and to lock. */
 static int hold_to_the_end(reader_t *r, opal_cryptfile_plan_t *plan, opal_cryptfile_held_t *held)
 {
     uint64_t end;

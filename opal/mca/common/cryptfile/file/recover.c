@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Which version of a block is there, when the short way did not open it, and
+ * Finding the current version of a block that the fast path did not open, and
  * finishing what a killed process began.  Always under the block's lock.
  *
  *     killed while it wrote     data opens with       found
@@ -10,14 +10,14 @@
  *     the entry                 the room's slot       ahead
  *
  * The mark leads to the room.  An entry that was cut at a page may have lost it, and then
- * it is the newer slot that says by way of which room it was written.  Rooms are used
- * again for other blocks only when nothing depends on them any more; settle sees to that.
+ * the newer slot names the room through which it was written.  Rooms are reused for
+ * other blocks only when nothing depends on them any more; settle sees to that.
  */
 #include "file_object.h"
 
 #include <string.h>
 
-/* One block that is looked at: its data in work->old, a room's ciphertext behind it. */
+/* A block under examination: its data in work->old, a room's ciphertext after it. */
 typedef struct look {
     opal_cryptfile_t *file;
     opal_cryptfile_work_t *work;
@@ -51,9 +51,9 @@ static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uin
     return rc;
 }
 
-/* Was the data cut, by a program that knows nothing of entries and rooms?  Where an overwrite was cut short, there is at
- * least as much as the shorter of the two versions has, and neither ends in zeros, which is what a file has where it was
- * made longer again.  What a room has of such a block is older than the cut. */
+/* Did a program that knows nothing of entries and rooms cut the data?  An overwrite that was cut short leaves at least
+ * as many bytes as the shorter of the two versions has, and neither ends in zeros, as data does that was cut and then
+ * made longer again.  A room's version of such a block is older than the cut. */
 static int was_cut(const look_t *l, const opal_cryptfile_room_t *room, bool *cut)
 {
     enum { END_BYTES = 8 };             /* of ciphertext: zeros once in 2^64 */
@@ -111,7 +111,7 @@ static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer
     return rc;
 }
 
-/* Was the block of one file cut off, together with those behind it?  Its entry is void then.  A sealed file has all blocks. */
+/* Was the block of one file cut off, and all after it?  Then its entry is void.  A sealed file has all blocks. */
 static int is_cut_off(const look_t *l, bool *cut_off)
 {
     uint64_t plain = l->block * l->file->map->regions[l->region].block_bytes, offset, together, size = 0;
@@ -161,8 +161,8 @@ int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *
     return rc;
 }
 
-/* What a room had becomes the block's data.  No barrier with a sidecar: the entry goes on naming the room, which
- * is used again only behind one.  In one file the mark alone leads to the room, and goes. */
+/* The room's version becomes the block's data.  No barrier with a sidecar: the entry still names the room, which
+ * is reused only after one.  In one file only the mark leads to the room, and it is removed. */
 static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                        const opal_cryptfile_found_t *found)
 {
@@ -180,8 +180,8 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
     return OPAL_CRYPT_OK == rc && NULL != opal_cryptfile_one(file) ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
 }
 
-/* After recover.  What the mark led to is the next version.  What the newer slot led to is the one
- * that it was to be, and an older one that opens takes the place of one that fits nothing. */
+/* After recover.  A version that the mark led to becomes the next one.  One that the newer slot led to
+ * replaces that slot, and so does an older one that opens, where the newer slot fits nothing. */
 static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                   const opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
 {
@@ -225,7 +225,7 @@ int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, u
         (OPAL_CRYPTFILE_FOUND_CURRENT == found->how && !slots->behind)) {
         return rc;
     }
-    /* The caller read the entry before, and storage may say another thing each time. */
+    /* The caller read the entry before, and storage may return something else each time. */
     return 0 == found->entry_at || opal_cryptfile_entry_newer(slots->slot) < 0
                ? OPAL_CRYPT_ERR_AUTH : settle(file, work, region, block, found, slots);
 }
@@ -247,6 +247,6 @@ int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
     if (OPAL_CRYPT_OK != rc || cut || !there) {
         return rc;
     }
-    rc = opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA);     /* what the room has was in memory, perhaps */
+    rc = opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA);     /* the room's contents may not be on the storage yet */
     return OPAL_CRYPT_OK == rc ? settle(file, work, room->region, room->block, &found, slots) : rc;
 }

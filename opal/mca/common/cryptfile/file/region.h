@@ -39,10 +39,10 @@ typedef struct opal_cryptfile_tiling {
     opal_cryptfile_run_t *runs;         /* own memory */
 } opal_cryptfile_tiling_t;
 
-/* Bring a filetype into canonical form: `runs` (offsets may touch, must not
- * fall back; `packed` is ignored) repeated every `extent` bytes from
+/* Bring a filetype into canonical form: `runs` (which may touch, with offsets
+ * that do not decrease; `packed` is ignored) repeated every `extent` bytes from
  * `displacement` on, or once.  Copies.  ERR_CONFIG with `why` for what cannot
- * be a region: no bytes, bytes described twice, runs that fall back, offsets
+ * be a region: no bytes, bytes described twice, offsets that decrease or are
  * beyond 2^63. */
 int opal_cryptfile_tiling_make(opal_cryptfile_tiling_t *tiling, uint64_t displacement,
                                uint64_t extent, bool once,

@@ -7,10 +7,10 @@
  * behind it become zeros, and the data goes last; with a barrier before that, where
  * the storage has one.  In one file those entries stay, and count for nothing: see lengthen.c.
  *
- * Whatever the new size is, the block that the file ended in may be behind: whoever
- * was killed there made it longer, and finishing that later would bring back what lies
- * behind the end.  So it is finished first, and then cut.  And entries of a sidecar behind the end go even if nothing is cut: whoever
- * cut the data without us, or a loss of power, left them.
+ * Whatever the new size is, the block that the file ended in may be behind: a process that
+ * was killed there was lengthening it, and finishing that later would bring back bytes beyond
+ * the end.  So it is finished first, and then cut.  Entries of a sidecar beyond the end are cleared even if nothing is
+ * cut: another program that cut the data, or a loss of power, may have left them.
  */
 #include "file_object.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was found of the block, and is in work->plain, is sealed anew without what lies behind `keep`. */
+/* Seal the block again, whose text is in work->plain, without the bytes beyond `keep`. */
 static int seal_shorter(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                         uint32_t keep, uint64_t entry_at)
 {
@@ -51,7 +51,7 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
     }
     int newer = opal_cryptfile_entry_newer(work->slots[0].slot);
     if (!work->slots[0].behind && (!cuts || newer < 0 || work->slots[0].slot[newer].plain_bytes <= keep)) {
-        /* There is nothing to cut, says storage: who seals asks whether that was so. */
+        /* Storage says that there is nothing to cut: sealing checks whether that was true. */
         const opal_cryptfile_slot_t none = {.used = false};
         return !cuts ? OPAL_CRYPT_OK
                      : opal_cryptfile_seal_based(file, region, block, newer < 0 ? &none : &work->slots[0].slot[newer]);
@@ -61,9 +61,9 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
     }
     rc = opal_cryptfile_finish(file, work, region, block, work->plain, &found, &work->slots[0]);
     if (!cuts && (OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc)) {
-        return OPAL_CRYPT_OK;           /* no version is there, and none can come back */
+        return OPAL_CRYPT_OK;           /* no version opens, and none can come back */
     }
-    if (OPAL_CRYPT_ERR_TORN == rc) {    /* nothing to keep: half an entry goes, and it stays torn */
+    if (OPAL_CRYPT_ERR_TORN == rc) {    /* nothing to keep: clear the half entry; the block stays torn */
         return file->storage->zero(file->storage, OPAL_CRYPTFILE_SIDECAR, entry_at, opal_cryptfile_entry_bytes(file));
     }
     if (OPAL_CRYPT_OK == rc) {
@@ -72,7 +72,7 @@ static int cut_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32
     return OPAL_CRYPT_OK == rc && found.slot.plain_bytes > keep ? seal_shorter(file, work, region, block, keep, entry_at) : rc;
 }
 
-/* Blocks from this one on were never written. */
+/* Clear the entries of blocks from this one on, as if never written. */
 static int clear_entries(opal_cryptfile_t *file, uint32_t region, uint64_t block)
 {
     int rc = OPAL_CRYPT_OK;
@@ -97,8 +97,8 @@ static bool goes_through(const opal_cryptfile_t *file, uint32_t region, uint64_t
            plain < opal_cryptfile_stand(file, region, now);
 }
 
-/* Takes the lock of everything behind `bytes`, which the caller gives back when
- * the data is cut, too: nobody shall see data without its entry. */
+/* Lock everything beyond `bytes`; the caller releases it once the data is cut,
+ * too, so that nobody sees data without its entry. */
 static int lock_region(opal_cryptfile_t *file, uint32_t region, uint64_t bytes, opal_cryptfile_range_t *range)
 {
     uint64_t at, count;
@@ -119,7 +119,7 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
     uint32_t keep = (uint32_t) (plain % of->block_bytes);
     int rc = OPAL_CRYPT_OK;
 
-    if (first >= opal_cryptfile_blocks_most(file, region)) {   /* no region has so many */
+    if (first >= opal_cryptfile_blocks_most(file, region)) {   /* no region has that many blocks */
         return rc;
     }
     if (0 != keep) {
@@ -132,7 +132,7 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
     return OPAL_CRYPT_OK == rc && NULL == opal_cryptfile_one(file) ? clear_entries(file, region, first) : rc;
 }
 
-/* A block that is cut has to be opened and sealed. */
+/* A block that is cut must be opened and sealed. */
 static int may_cut(const opal_cryptfile_t *file, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
 {
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
@@ -143,7 +143,7 @@ static int may_cut(const opal_cryptfile_t *file, uint64_t now, uint64_t bytes, o
     return OPAL_CRYPT_OK;
 }
 
-/* Under the locks of all behind `bytes`, which may be where the file ends. */
+/* Under the locks of all beyond `bytes`, which may be where the file ends. */
 static int cut(opal_cryptfile_t *file, const opal_cryptfile_range_t *held, uint64_t now, uint64_t bytes, opal_cryptfile_outcome_t *outcome)
 {
     opal_cryptfile_work_t *work = NULL;
@@ -167,7 +167,7 @@ static int cut(opal_cryptfile_t *file, const opal_cryptfile_range_t *held, uint6
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
 }
 
-/* Nobody shall write to a room that is cut off. */
+/* Under the locks of rooms that are cut off, so that nobody writes to them. */
 static int cut_off(opal_cryptfile_t *file, uint64_t bytes)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
@@ -193,7 +193,7 @@ static int lengthen_to(opal_cryptfile_t *file, const opal_cryptfile_range_t *hel
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_size_set(file, bytes) : rc;
 }
 
-/* What a job has to seal is at least as long as it was, whatever storage says. */
+/* A file that the job will seal is at least as long as it was, whatever storage says. */
 static int end_of_data(opal_cryptfile_t *file, uint64_t *now)
 {
     int rc = opal_cryptfile_size(file, now);
@@ -202,8 +202,8 @@ static int end_of_data(opal_cryptfile_t *file, uint64_t *now)
     return rc;
 }
 
-/* Under the locks of all behind `from`.  How long it is, is asked again when nobody can lengthen it any
- * more.  *again: it was cut since, and has its end before `from`. */
+/* Under the locks of all beyond `from`.  Asks for the size again, now that nobody can lengthen the file.
+ * *again: it was cut since, and now ends before `from`. */
 static int resize_locked(opal_cryptfile_t *file, const opal_cryptfile_range_t *held, uint64_t from, uint64_t bytes, bool *again,
                          opal_cryptfile_outcome_t *outcome)
 {
@@ -224,7 +224,7 @@ static int resize_locked(opal_cryptfile_t *file, const opal_cryptfile_range_t *h
 static int resize_once(opal_cryptfile_t *file, opal_cryptfile_range_t *ranges, uint64_t bytes, bool *again,
                        opal_cryptfile_outcome_t *outcome)
 {
-    const opal_cryptfile_range_t *held = NULL;  /* of one file: the only one */
+    const opal_cryptfile_range_t *held = NULL;  /* in one file: the only range */
     uint64_t now = 0, from;
     int rc = end_of_data(file, &now);
 

@@ -1,15 +1,15 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Rooms in a sidecar, where overwrites go first, in sets.  A process has a set as long as
- * it holds the lock of it, for one call after another, until it closes the file or dies: so
+ * Rooms in a sidecar, where overwrites go first, in sets.  A process owns a set as long as
+ * it holds the set's lock, from call to call, until it closes the file or dies: so
  * there are as many sets as calls that ever overwrote at the same time, however large the
  * file is and however often it is overwritten.
  *
- * A set that nobody has may still be needed by blocks whose overwrite was cut short.  Who
- * gets it looks at each room, and finishes what is left.  For that it never waits: it has
- * locks of blocks itself, and whoever has that block's may want another.  What somebody
- * else works with, or cannot be read, stays as it is, and the next set is tried.
+ * A free set may still be needed by blocks whose overwrite was cut short.  The process that
+ * takes it examines each room, and finishes what is left.  For that it never waits: it holds
+ * block locks itself, and the holder of that block's lock may want one of them.  A room that is
+ * in use elsewhere, or cannot be read, is left as it is, and the next set is tried.
  */
 #include "file_object.h"
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first sets are tried in turn; where very many processes overwrite at the same time, any
- * sets, among more and more. */
+/* The first sets are tried in order, then, for very many processes that overwrite at the same
+ * time, random ones from a growing range. */
 enum { IN_TURN = 64, A_WINDOW = 16, TRIES = IN_TURN + 12 * A_WINDOW };
 
 static uint32_t set_to_try(unsigned turn)
@@ -46,7 +46,7 @@ static int look_at_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, ui
     return rc;
 }
 
-/* A room that has a version of a block, which needs it: finish that one. */
+/* The room has a version that its block still needs: finish that block. */
 static int finish_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint32_t number,
                         const opal_cryptfile_room_t *room, bool *is_free)
 {
@@ -67,8 +67,8 @@ static int finish_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
     return OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
 }
 
-/* Marks that lead to a set come from who has it: so a block that needs none of its rooms now,
- * seen without a lock, will not. */
+/* Only the owner of a set sets marks to it: so a block that needs none of its rooms now, even
+ * if seen without a lock, will not need one. */
 static int free_room(opal_cryptfile_t *file, uint32_t region, uint32_t number, const opal_cryptfile_room_t *room, bool *is_free)
 {
     opal_cryptfile_work_t *work = NULL;
@@ -108,7 +108,7 @@ static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfil
     return rc;
 }
 
-/* Sets lie in the order of their places, as what is written has to. */
+/* Sets are sorted by place, since writes must be in ascending order. */
 static int insert_set(opal_cryptfile_region_state_t *of, const opal_cryptfile_set_t *set)
 {
     size_t i = of->set_count;
@@ -140,7 +140,7 @@ static opal_cryptfile_set_t *find_set(opal_cryptfile_region_state_t *of, uint64_
     return i < of->set_count ? &of->sets[i] : NULL;
 }
 
-/* Under set_lock, as what follows. */
+/* Under set_lock, like the functions below. */
 static int get_one(opal_cryptfile_t *file, uint32_t region)
 {
     opal_cryptfile_storage_t *storage = file->storage;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Making a seal.  Page by page: overwrites that were cut short are finished, a
- * watched file's blocks are held against what may be sealed, and the page goes
+ * watched file's blocks are compared with what may be sealed, and the page goes
  * to the sealed slots; then list and root of the region, and at the very end, by
  * one process for all regions, the state.
  */
@@ -57,7 +57,7 @@ typedef struct sealing {
     opal_crypt_why_t *why;
 } sealing_t;
 
-/* A page whose blocks need no room any more. */
+/* Read a page, so that its blocks need no room any more. */
 static int settled_page(sealing_t *s, uint64_t number)
 {
     bool settled = false;
@@ -99,7 +99,7 @@ static int seal_page(sealing_t *s, uint64_t number)
     return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_outcome_set(s->file, s->outcome, rc, s->region, block);
 }
 
-/* Where `bytes` can go: where `before` bytes lie already, or at the end, which is there before anything names it. */
+/* Find a place for `bytes`: where `before` bytes are already, or at the end, which exists before anything names it. */
 static int find_place(opal_cryptfile_storage_t *storage, uint64_t *at, uint64_t before, uint64_t bytes)
 {
     uint64_t size;
@@ -114,7 +114,7 @@ static int find_place(opal_cryptfile_storage_t *storage, uint64_t *at, uint64_t 
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(storage, OPAL_CRYPTFILE_SIDECAR) : rc;
 }
 
-/* Under the header's lock: room for list and slots.  The seal before is over: the file is open. */
+/* Under the header's lock: room for list and slots.  The previous seal no longer counts: the file is open. */
 static int make_room(sealing_t *s)
 {
     opal_cryptfile_region_state_t *of = s->file->regions[s->region];
@@ -197,7 +197,7 @@ void opal_cryptfile_seal_root_take(opal_cryptfile_t *file, uint32_t region, cons
     file->regions[region]->has_root = true;
 }
 
-/* A root that storage is asked for again may be that of another version. */
+/* Prefer the root that we know: storage, asked again, may return another version's. */
 static int stored_root(opal_cryptfile_t *file, uint32_t region, uint8_t root[HASH_BYTES])
 {
     opal_cryptfile_region_state_t *of = file->regions[region];

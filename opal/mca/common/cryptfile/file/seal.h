@@ -8,10 +8,10 @@
  *     blocks' slots --128 at a time--> page hashes (the seal list) --> root of a region
  *     roots of all regions --> one hash for the user to keep
  *
- * A file is sealed by those that hold its keys, when nobody writes; opening it
- * for writing ends that, after everything was held against the seal.  A reader
+ * Processes that hold its keys seal a file while nobody writes; opening it for
+ * writing ends that, after everything was checked against the seal.  A reader
  * that demands the seal checks the list once, and every page whenever it reads
- * entries of it.  A job that seals what it wrote watches what that is.
+ * entries of it.  A job that seals what it wrote keeps track of what that is.
  */
 #ifndef OPAL_CRYPTFILE_FILE_SEAL_H
 #define OPAL_CRYPTFILE_FILE_SEAL_H
@@ -22,27 +22,27 @@
 
 #define OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS 128u
 
-/* ---- sealing: all regions, by whoever has their keys, then once the end ---- */
+/* ---- sealing: all regions, by processes that have their keys, then seal_finish once ---- */
 
 /* List, slots and root of an encrypted region whose key this process has; overwrites
  * that were cut short are finished first.  `id`: drawn for this seal, of all
- * regions.  ERR_AUTH, ERR_TORN in `outcome` for what cannot be; `why` has a topic
+ * regions.  ERR_AUTH, ERR_TORN: `outcome` has the block; `why` has a topic
  * if a watched block is to blame. */
 int opal_cryptfile_seal_region(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes,
                                const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], opal_cryptfile_outcome_t *outcome,
                                opal_crypt_why_t *why);
 
-/* The file counts as sealed from now on.  What was written before has to be on
+/* The file counts as sealed from now on.  Everything written before must be on
  * the storage. */
 int opal_cryptfile_seal_finish(opal_cryptfile_storage_t *storage, uint64_t data_bytes,
                                const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES]);
 
-/* The root of a region that this process sealed, or held against its list (false: neither); and one that another
- * process has. */
+/* The root of a region that this process sealed, or checked against its list (false: neither); and take over
+ * another process's. */
 bool opal_cryptfile_seal_root_of(const opal_cryptfile_t *file, uint32_t region, uint8_t root[OPAL_CRYPT_HASH_BYTES]);
 void opal_cryptfile_seal_root_take(opal_cryptfile_t *file, uint32_t region, const uint8_t root[OPAL_CRYPT_HASH_BYTES]);
 
-/* The hash for the user, of these roots, and of others as they are stored; and as text. */
+/* The hash for the user, of these roots and, for other regions, of the stored ones; and as text. */
 int opal_cryptfile_seal_hash(opal_cryptfile_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 #define OPAL_CRYPTFILE_SEAL_TEXT_BYTES (2 * OPAL_CRYPT_HASH_BYTES + 1)
 void opal_cryptfile_seal_text(const uint8_t hash[OPAL_CRYPT_HASH_BYTES], char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES]);
@@ -50,24 +50,24 @@ bool opal_cryptfile_seal_parse(const char *text, uint8_t hash[OPAL_CRYPT_HASH_BY
 
 /* ---- demanding ---- */
 
-/* From now on nothing is read that the seal does not have.  `wanted`: the hash
+/* From now on only what was sealed can be read.  `wanted`: the hash
  * that the user kept, or NULL.  ERR_AUTH with `why`: there is no seal, or the
  * file is not what was sealed. */
 int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
-/* How long the file is that was sealed.  False: no seal was demanded, and `bytes` stays. */
+/* The length of the sealed file.  False: no seal was demanded, and `bytes` is unchanged. */
 bool opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file, uint64_t *bytes);
 
-/* Before the seal is taken off: is the region, whose key this process has, all of it what
- * was sealed, and with it the file's size, *bytes?  Its list is kept, for watching.  ERR_AUTH with `why`. */
+/* Before the seal is removed: are the whole region, whose key this process has, and the file's size, *bytes,
+ * what was sealed?  The list is kept, for watching.  ERR_AUTH with `why`. */
 int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, uint64_t *bytes, opal_crypt_why_t *why);
 
 /* ---- watching: a job writes, and seals at the end ---- */
 
-/* From now on, in a file of so many bytes; once. */
+/* Watch from now on; the file has `data_bytes` bytes.  Called once. */
 void opal_cryptfile_seal_watch(opal_cryptfile_t *file, uint64_t data_bytes);
-/* The file was cut to so many bytes, by any process, or a part of that was done: what was behind is not expected any
- * more. */
+/* A process cut the file to this size or, if `done` is false, may have done a part of that: what was beyond is no
+ * longer expected. */
 void opal_cryptfile_seal_cut(opal_cryptfile_t *file, uint64_t data_bytes, bool done);
 
 /* What this process knows, malloc'd, for those that seal ... */

@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a job may seal of a file that is one file and that it wrote: seal_watch.c.  What the seal before has of a block is
- * the sealed field of its entry, which lies in the storage until it is overwritten by the next seal; so it
- * counts only if all fields of its group are those of the page that was kept when the seal was taken off.  They are as
- * long as the group is there.  A cut through the group leaves its entries, and of one that was cut off as a whole nothing is expected.
+ * What a job may seal of a file that it wrote and that is one file: see seal_watch.c.  The previous seal's version of a
+ * block is the sealed field of its entry, which is in the storage until the next seal overwrites it; so it counts only
+ * if all fields of its group match the page that was kept when the seal was removed.  They do as long as the group
+ * exists: a cut through the group leaves its entries, and nothing is expected of a group that was cut off.
  *
  * Fields of a group have many owners, so all of them accept before any of them writes.  What was accepted is
- * remembered as a hash a group, and held against the fields from which the tree is made, in the same copy.
+ * remembered as one hash for each group, and compared with the fields from which the tree is made, in the same copy.
  */
 #include "seal_page.h"
 #include "seal_tree.h"
@@ -23,9 +23,9 @@ typedef struct accepting {
     opal_cryptfile_t *file;
     uint32_t region;
     uint64_t size, group, first, below;         /* of the group: its first block of the region, and how many begin below the size */
-    uint8_t *entries;                           /* of the group, as they are read */
-    uint8_t *own;                               /* those of the region */
-    uint64_t block;                             /* at which it failed */
+    uint8_t *entries;                           /* the group's, as read */
+    uint8_t *own;                               /* the fields of the region */
+    uint64_t block;                             /* where it failed */
     opal_crypt_why_t *why;
 } accepting_t;
 
@@ -51,7 +51,7 @@ static int read_settled(accepting_t *a, uint64_t index)
     return rc;
 }
 
-/* Do the group's fields say what was sealed before?  *before false: nothing of it was, or what was is gone. */
+/* Do the group's fields say what was sealed before?  *before false: nothing of the group was, or it is gone. */
 static int read_before(const accepting_t *a, bool *before)
 {
     const opal_cryptfile_t *file = a->file;

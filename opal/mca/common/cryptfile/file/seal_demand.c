@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Holding a file against its seal: a reader that demands it, page by page as
- * entries are read, and a writer, all of it before the seal is taken off.
+ * Checking a file against its seal: for a reader that demands it, page by page
+ * as entries are read; for a writer, all of it before the seal is removed.
  */
 #include "seal_page.h"
 #include "seal_tree.h"
@@ -21,7 +21,7 @@ static int refuse_seal(opal_crypt_why_t *why, const char *reason)
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal", "%s", reason);
 }
 
-/* What the header says of the seal, and how large the file is. */
+/* What the header says about the seal, and how large the file is. */
 static int header_of(opal_cryptfile_t *file, opal_cryptfile_sidecar_header_t *header, opal_crypt_why_t *why)
 {
     uint64_t bytes;
@@ -70,7 +70,7 @@ static int demand_region(opal_cryptfile_t *file, const opal_cryptfile_sidecar_he
     return OPAL_CRYPT_OK;
 }
 
-/* An error that says something. */
+/* Give ERR_AUTH a reason, if it has none yet. */
 static int told(opal_crypt_why_t *why, int rc)
 {
     return OPAL_CRYPT_ERR_AUTH == rc && NULL == why->topic ? refuse_seal(why, "it cannot be read") : rc;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Pages and roots of a seal.  A page is read as it is stored, and what is hashed
- * is made from it: of each entry the newer slot, with nothing in its flags but that it is used, or
- * zeros.  Nothing here is believed; whoever reads a page compares its hash.
+ * is made from it: the newer slot of each entry, whose flags say only that it is used, or
+ * zeros.  Nothing here is trusted; the caller compares the page's hash.
  */
 #include "seal_page.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -32,7 +32,7 @@ static int page_parse(const opal_cryptfile_t *file, uint32_t region, opal_cryptf
     return rc;
 }
 
-/* Pages begin at multiples of 128 blocks; what lies together may at others of 64. */
+/* Pages begin at multiples of 128 blocks; contiguous entries may begin at other multiples of 64. */
 int opal_cryptfile_seal_page_read(opal_cryptfile_t *file, uint32_t region, uint64_t number, uint64_t blocks,
                                   opal_cryptfile_seal_page_t *page)
 {

@@ -29,50 +29,50 @@ static inline uint64_t opal_cryptfile_seal_pages(uint64_t blocks)
 /* Entries of page `number` of a region that has `blocks` blocks. */
 int opal_cryptfile_seal_page_read(opal_cryptfile_t *file, uint32_t region, uint64_t number, uint64_t blocks,
                                   opal_cryptfile_seal_page_t *page);
-/* What of a page is hashed and kept; count x 48 bytes. */
+/* The part of a page that is hashed and kept; count x 48 bytes. */
 void opal_cryptfile_seal_page_slots(const opal_cryptfile_seal_page_t *page, uint8_t slots[OPAL_CRYPTFILE_SEAL_PAGE_BYTES]);
 
 /* Under the region's seal key, which need_key derives. */
 int opal_cryptfile_seal_need_key(opal_cryptfile_region_state_t *of);
 int opal_cryptfile_seal_page_hash(const opal_cryptfile_region_state_t *of, uint32_t region, uint64_t number,
                                   const uint8_t *slots, uint32_t count, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
-/* `parts`: the region's blocks, or, of one file, the groups; `count` hashes follow. */
+/* `parts`: the region's blocks, or, in one file, the groups; `count` hashes follow. */
 int opal_cryptfile_seal_root(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t parts,
                              const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], const uint8_t *hashes, uint64_t count,
                              uint8_t root[OPAL_CRYPT_HASH_BYTES]);
 
-/* A file that is watched: is it as long as it has to be?  ERR_AUTH with `why`. */
+/* Is a watched file as long as it must be?  ERR_AUTH with `why`. */
 int opal_cryptfile_seal_watched_size(const opal_cryptfile_t *file, uint64_t data_bytes, opal_crypt_why_t *why);
 
-/* The same: may this page, which lies in storage now, be sealed?  Before the sealed slots of this
- * page are overwritten.  ERR_AUTH with `why` and, in *block, which one may not. */
+/* May this page, as it is in storage now, be sealed?  To be asked before its sealed slots are
+ * overwritten.  ERR_AUTH with `why` and, in *block, the block that may not. */
 int opal_cryptfile_seal_watched_page(opal_cryptfile_t *file, uint32_t region, uint64_t number,
                                      const opal_cryptfile_seal_page_t *page, uint64_t *block, opal_crypt_why_t *why);
 
-/* The same of one block: `newer`, which its entry has, and what it was written on top of.  `before`: what the seal before has
- * of it, 48 bytes of the sealed slots or, of one file, the sealed field; NULL: nothing. */
+/* The same for one block: `newer`, which its entry has, and what that was written on top of.  `before`: what the
+ * previous seal has for it, 48 bytes of the sealed slots or, in one file, the sealed field; NULL: nothing. */
 int opal_cryptfile_seal_watched_block(const opal_cryptfile_t *file, uint32_t region, uint64_t block, const opal_cryptfile_slot_t *newer,
                                       const uint8_t *before, opal_crypt_why_t *why);
 int opal_cryptfile_seal_foreign(opal_crypt_why_t *why, uint32_t region, uint64_t block);
 
-/* ---- of one file ---- */
+/* ---- in one file ---- */
 
 /* A region's blocks in a group: how many, and how many of them begin below the size; and the number of the first. */
 uint64_t opal_cryptfile_tree_blocks(const opal_cryptfile_t *file, uint32_t region, uint64_t group, uint64_t size, uint64_t *below);
 uint64_t opal_cryptfile_tree_first(const opal_cryptfile_t *file, uint32_t region, uint64_t group);
-/* What is sealed of a version: its hash, or zeros of a hole. */
+/* The sealed field of a version: its hash, or zeros for a hole. */
 int opal_cryptfile_tree_field(const opal_cryptfile_slot_t *slot, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 /* A group's entries as stored, *bytes, malloc'd. */
 int opal_cryptfile_tree_group(opal_cryptfile_t *file, uint64_t group, uint64_t size, uint8_t **bytes);
 
-/* What has to be true of a group's entries. */
+/* What must be true of a group's entries. */
 typedef enum opal_cryptfile_page_demand {
     OPAL_CRYPTFILE_PAGE_ANY,
     OPAL_CRYPTFILE_PAGE_MATCHES,                /* each has the version that its field says */
     OPAL_CRYPTFILE_PAGE_ACCEPTED                /* fields are those that this process accepted (region state, `accepted`) */
 } opal_cryptfile_page_demand_t;
 
-/* The page of a group whose entries are there, of the first regions; ERR_AUTH.  `entries` is used up. */
+/* The page of a group from its entries, those of the first `regions` regions; ERR_AUTH.  `entries` is overwritten. */
 int opal_cryptfile_tree_page(const opal_cryptfile_t *file, uint32_t regions, uint64_t group, uint64_t size, uint8_t *entries,
                              opal_cryptfile_page_demand_t demand, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 
@@ -98,7 +98,7 @@ static inline uint64_t opal_cryptfile_tree_groups(const opal_cryptfile_t *file, 
 /* The pages of all groups, from entries; or as the tables of the lowest level have them. */
 int opal_cryptfile_tree_pages(opal_cryptfile_t *file, uint64_t size, opal_cryptfile_page_demand_t demand, uint8_t *pages);
 int opal_cryptfile_tree_pages_stored(opal_cryptfile_t *file, uint64_t size, uint8_t *pages);
-/* What the record says is the root of an encrypted region. */
+/* The root of an encrypted region, as the record has it. */
 int opal_cryptfile_tree_root_stored(opal_cryptfile_t *file, uint32_t region, uint8_t root[OPAL_CRYPT_HASH_BYTES]);
 typedef enum opal_cryptfile_tables {
     OPAL_CRYPTFILE_TABLES_COMPARE,
@@ -106,7 +106,7 @@ typedef enum opal_cryptfile_tables {
     OPAL_CRYPTFILE_TABLES_LEAVE
 } opal_cryptfile_tables_t;
 
-/* From pages, in `hashes`, to the top, in the first of them. */
+/* From the pages in `hashes` up to the top, which replaces the first of them. */
 int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t count, opal_cryptfile_tables_t tables);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The seal of a file that is one file: its record, and the roots there, made and held against the file.
+ * The seal of a file that is one file: its record and the roots in it, made and compared with the file.
  */
 #include "seal_page.h"
 #include "seal_tree.h"
@@ -107,14 +107,14 @@ int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree
     return OPAL_CRYPT_OK == rc ? state_write(file, OPAL_CRYPTFILE_STATE_SEALED) : rc;
 }
 
-/* ---- holding the file against it ---- */
+/* ---- checking the file against it ---- */
 
 static int refuse_tree(opal_crypt_why_t *why, const char *reason)
 {
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal", "%s", reason);
 }
 
-/* The record, if the roots of all regions fit whose keys this process has; `hash`: of all roots. */
+/* The record, if the roots of all regions match whose keys this process has; `hash`: of all roots. */
 static int record_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, const uint8_t *record, uint8_t hash[HASH], opal_crypt_why_t *why)
 {
     const uint8_t *stored = record + RECORD;
@@ -144,7 +144,7 @@ static int record_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, con
     return OPAL_CRYPT_OK == rc ? opal_crypt_sha256(&piece, 1, hash) : rc;
 }
 
-/* Pages of a file whose record fits, malloc'd: from entries, of which each is what was sealed, or from the tables alone. */
+/* Pages of a file whose record matches, malloc'd: from entries, if each is as sealed, or from the tables alone. */
 static int tree_open(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, bool entries, uint8_t hash[HASH], uint8_t **pages, opal_crypt_why_t *why)
 {
     size_t bytes = RECORD + (size_t) encrypted_of(file) * HASH;
@@ -171,7 +171,7 @@ static int tree_open(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, bool e
     return OPAL_CRYPT_ERR_AUTH == rc ? refuse_tree(why, entries ? "some blocks are not those that were sealed" : "its tables do not fit") : rc;
 }
 
-/* For reading, or for watching. */
+/* Keep the pages, for reading or for watching. */
 static void pages_keep(opal_cryptfile_t *file, const opal_cryptfile_tree_t *tree, int rc, uint8_t *pages)
 {
     free(file->regions[0]->pages);

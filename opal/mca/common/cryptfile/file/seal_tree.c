@@ -49,7 +49,7 @@ int opal_cryptfile_tree_field(const opal_cryptfile_slot_t *slot, uint8_t hash[HA
     return slot->used ? opal_crypt_sha256(&piece, 1, hash) : OPAL_CRYPT_OK;
 }
 
-/* The same of the version that an entry has. */
+/* The field of the version that an entry has. */
 static int sealed_field(const opal_cryptfile_slots_t *slots, uint8_t hash[HASH])
 {
     const opal_cryptfile_slot_t hole = {.used = false};
@@ -58,7 +58,7 @@ static int sealed_field(const opal_cryptfile_slots_t *slots, uint8_t hash[HASH])
     return opal_cryptfile_tree_field(newer < 0 ? &hole : &slots->slot[newer], hash);
 }
 
-/* Of blocks whose entries are there: does each have the version that its field says? */
+/* Does each of these entries have the version that its field says? */
 static int fields_match(const opal_cryptfile_t *file, uint32_t region, uint64_t first, const uint8_t *entries, uint64_t count)
 {
     uint8_t hash[HASH];
@@ -85,7 +85,7 @@ int opal_cryptfile_tree_group(opal_cryptfile_t *file, uint64_t group, uint64_t s
                           : opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_entry_at(opal_cryptfile_one(file), group, 0), *bytes, count * ENTRY);
 }
 
-/* Are these fields, of a group, those that this process has looked at? */
+/* Are these the fields of the group that this process accepted? */
 static int are_accepted(const opal_cryptfile_region_state_t *of, uint64_t group, const uint8_t *fields, uint64_t count)
 {
     const opal_crypt_input_t piece = {fields, count * HASH};
@@ -95,7 +95,7 @@ static int are_accepted(const opal_cryptfile_region_state_t *of, uint64_t group,
     return OPAL_CRYPT_OK == rc && NULL != of->accepted && 0 != memcmp(hash, of->accepted + group * HASH, HASH) ? OPAL_CRYPT_ERR_AUTH : rc;
 }
 
-/* The fields are brought together at the beginning of `entries`, once all is compared that the caller wants. */
+/* Moves the fields to the start of `entries`, after the comparisons that the caller demands. */
 int opal_cryptfile_tree_page(const opal_cryptfile_t *file, uint32_t regions, uint64_t group, uint64_t size, uint8_t *entries,
                              opal_cryptfile_page_demand_t demand, uint8_t hash[HASH])
 {
@@ -186,7 +186,7 @@ int opal_cryptfile_tree_pages_stored(opal_cryptfile_t *file, uint64_t size, uint
 
 /* ---- sealing ---- */
 
-/* Some blocks of a region that lie together. */
+/* Write the fields of contiguous blocks of a region. */
 static int put_fields(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count)
 {
     uint8_t entries[AT_A_TIME_SEALED * ENTRY];

@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a job may seal of a file that it wrote.  Hashing whatever lies there at the
- * end would make good what somebody else put there: an older version of a block,
- * or a hole.  So of each block only two versions can be sealed:
+ * What a job may seal of a file that it wrote.  Hashing whatever storage has at the
+ * end would endorse what somebody else put there: an older version of a block,
+ * or a hole.  So only two versions of each block can be sealed:
  *
  *     one of ours     its S was drawn by a process of this job for this opening
- *     the sealed one  what the seal before has, which lies in the sealed slots
+ *     the sealed one  what the previous seal has, which is in the sealed slots
  *
  * and beyond what the file had at opening, a hole.  The same holds for a version
  * that a process took as the base when it wrote a part of a block.  And the file
@@ -39,7 +39,7 @@ void opal_cryptfile_seal_watch(opal_cryptfile_t *file, uint64_t data_bytes)
     file->watched = true;
 }
 
-/* What was written on top of something that is gone. */
+/* Drop what was written on top of blocks that are gone. */
 static void drop_bases(opal_cryptfile_region_state_t *of, uint64_t blocks)
 {
     size_t kept = 0;
@@ -91,8 +91,8 @@ static bool same_source(const opal_cryptfile_seal_base_t *a, const opal_cryptfil
     return a->block == b->block && a->slot.used == b->slot.used && 0 == memcmp(a->slot.salt, b->slot.salt, OPAL_CRYPTFILE_SALT_BYTES);
 }
 
-/* Processes that write parts of a block in turn find version after version, and of one S
- * two are enough: all of them are the job's, or not both are what was sealed. */
+/* Processes that take turns at writing parts of a block find version after version; two of each
+ * S are enough: either all of them are the job's, or they are not both what was sealed. */
 static void forget_bases(opal_cryptfile_region_state_t *of)
 {
     opal_cryptfile_seal_base_t *bases = of->bases;
@@ -185,7 +185,7 @@ int opal_cryptfile_seal_witnesses(opal_cryptfile_t *file, uint8_t **bytes, size_
     return OPAL_CRYPT_OK;
 }
 
-/* Everybody's, at whoever seals the region. */
+/* Those of all processes, in the process that seals the region. */
 static int take_records(opal_cryptfile_t *file, uint32_t region, const uint8_t *bytes, size_t records)
 {
     opal_cryptfile_region_state_t *of = file->regions[region];
@@ -233,7 +233,7 @@ int opal_cryptfile_seal_witnessed(opal_cryptfile_t *file, uint32_t region, const
 
 /* ---- at the end ---- */
 
-/* The page as the seal before has it, if there is one; *sealed: of so many blocks. */
+/* The page as the previous seal has it, if there is one; *sealed: the number of its blocks. */
 static int page_before(opal_cryptfile_t *file, uint32_t region, uint64_t number, uint8_t *slots, uint32_t *sealed)
 {
     const opal_cryptfile_region_state_t *of = file->regions[region];
@@ -258,7 +258,7 @@ static int page_before(opal_cryptfile_t *file, uint32_t region, uint64_t number,
     return rc;
 }
 
-/* `before`: what the seal before has of the block, or NULL. */
+/* `before`: what the previous seal has for the block, or NULL. */
 static bool was_sealed(const opal_cryptfile_t *file, const opal_cryptfile_slot_t *slot, const uint8_t *before)
 {
     uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES];

@@ -51,7 +51,7 @@ static uint64_t to_grain(uint64_t bytes)
     return (bytes + OPAL_CRYPTFILE_SIDECAR_GRAIN - 1) / OPAL_CRYPTFILE_SIDECAR_GRAIN * OPAL_CRYPTFILE_SIDECAR_GRAIN;
 }
 
-/* Can something of so many bytes lie there? */
+/* Is this a valid place for `bytes` bytes? */
 static bool place_valid(uint64_t offset, uint64_t bytes)
 {
     return offset >= OPAL_CRYPTFILE_SIDECAR_FREE && 0 == offset % OPAL_CRYPTFILE_SIDECAR_GRAIN &&

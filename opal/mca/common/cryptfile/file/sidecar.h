@@ -60,11 +60,11 @@ typedef struct opal_cryptfile_sidecar_header {
     uint8_t seal_id[OPAL_CRYPTFILE_SEAL_ID_BYTES];
 } opal_cryptfile_sidecar_header_t;
 
-/* Where in the header a part stands that is written alone. */
+/* Where in the header the parts are that are written separately. */
 #define OPAL_CRYPTFILE_SIDECAR_STATE_AT         12u
 #define OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_AT      32u
 #define OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_BYTES   16u
-#define OPAL_CRYPTFILE_SIDECAR_SEALED_SIZE_AT   64u     /* the seal's id is behind it */
+#define OPAL_CRYPTFILE_SIDECAR_SEALED_SIZE_AT   64u     /* the seal's id follows it */
 
 void opal_cryptfile_sidecar_header_write(const opal_cryptfile_sidecar_header_t *header,
                                          uint8_t bytes[OPAL_CRYPTFILE_SIDECAR_HEADER_BYTES]);
@@ -85,11 +85,11 @@ uint64_t opal_cryptfile_sidecar_directory_at(uint32_t region);
 
 void opal_cryptfile_sidecar_directory_write(const opal_cryptfile_sidecar_directory_t *directory,
                                             uint8_t bytes[OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES]);
-/* ERR_AUTH unless every segment can lie where it is said to. */
+/* ERR_AUTH unless the place of every segment is valid. */
 int opal_cryptfile_sidecar_directory_parse(const uint8_t *bytes, size_t count, uint32_t block_bytes,
                                            opal_cryptfile_sidecar_directory_t *directory);
 
-/* Where the last byte ends that a directory names. */
+/* The end of everything that a directory names. */
 uint64_t opal_cryptfile_sidecar_directory_end(const opal_cryptfile_sidecar_directory_t *directory, uint32_t block_bytes);
 
 /* ---- segments ---- */
@@ -100,7 +100,7 @@ typedef struct opal_cryptfile_sidecar_index {
     uint64_t blocks;                    /* blocks from here to the segment's end */
 } opal_cryptfile_sidecar_index_t;
 
-/* False beyond the last segment (more than 17 thousand million blocks). */
+/* False beyond the last segment (more than 17 billion blocks). */
 bool opal_cryptfile_sidecar_index(uint64_t block, opal_cryptfile_sidecar_index_t *index);
 
 uint64_t opal_cryptfile_sidecar_segment_blocks(unsigned segment);
@@ -140,7 +140,7 @@ static inline uint32_t opal_cryptfile_sidecar_room_set(uint32_t room, uint32_t b
     return (room - 1) / opal_cryptfile_sidecar_set_rooms(block_bytes);
 }
 
-/* Who holds this byte, behind those of all blocks, has the set. */
+/* A process owns the set while it has this byte locked, which is beyond those of all blocks. */
 #define OPAL_CRYPTFILE_SIDECAR_SET_LOCKS    (OPAL_CRYPTFILE_SIDECAR_LOCKS / 2)
 static inline uint64_t opal_cryptfile_sidecar_set_lock_at(uint32_t region, uint32_t set)
 {
@@ -151,18 +151,18 @@ static inline uint64_t opal_cryptfile_sidecar_set_lock_at(uint32_t region, uint3
 
 typedef struct opal_cryptfile_slot {
     bool used, generation;
-    bool pending;                       /* this slot is going to be written, by way of the room */
-    uint32_t room;                      /* by way of which it was written, or is going to be; 0: none */
+    bool pending;                       /* this slot is about to be written, through the room */
+    uint32_t room;                      /* through which it was written, or is about to be; 0: none */
     uint32_t plain_bytes;
     uint64_t counter;
     uint8_t salt[OPAL_CRYPTFILE_SALT_BYTES];
     uint8_t tag[OPAL_AEAD_TAG_BYTES];
 } opal_cryptfile_slot_t;
 
-/* An unused slot is 48 zero bytes, but for what its flags say of a room. */
+/* An unused slot is 48 zero bytes, except for what its flags say about a room. */
 void opal_cryptfile_slot_write(const opal_cryptfile_slot_t *slot, uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES]);
-/* ERR_AUTH for unknown flags, a length of 0 or above B, rests in an unused one; `pending` and
- * `room` are set all the same. */
+/* ERR_AUTH for unknown flags, a length of 0 or above B, other bytes in an unused one; `pending`
+ * and `room` are set all the same. */
 int opal_cryptfile_slot_parse(const uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES], uint32_t block_bytes,
                               opal_cryptfile_slot_t *slot);
 
@@ -176,7 +176,7 @@ int opal_cryptfile_entry_next(const opal_cryptfile_slot_t slots[2], bool *genera
 
 bool opal_cryptfile_slot_same(const opal_cryptfile_slot_t *a, const opal_cryptfile_slot_t *b);
 
-/* The version alone, as a seal knows it: nothing of where it stands and how it came there. */
+/* The version alone, as it is sealed: without its slot, and the room through which it came. */
 static inline opal_cryptfile_slot_t opal_cryptfile_slot_plain(const opal_cryptfile_slot_t *slot)
 {
     opal_cryptfile_slot_t plain = *slot;
@@ -186,7 +186,7 @@ static inline opal_cryptfile_slot_t opal_cryptfile_slot_plain(const opal_cryptfi
     return plain;
 }
 
-/* What a room holds: a version that is going to follow another one. */
+/* What a room holds: a version that is to follow another one. */
 typedef struct opal_cryptfile_room {
     uint32_t region;
     uint64_t block;
@@ -199,7 +199,7 @@ bool opal_cryptfile_room_parse(const uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTE
                                opal_cryptfile_room_t *room);
 
 /* Does what room `number` holds of this block follow the entry's version?  The mark leads there, or the newer slot,
- * which may have been cut when it was written; and what the room's version came after is the other slot. */
+ * whose write may have been cut short; and the version before the room's is in the other slot. */
 bool opal_cryptfile_room_follows(const opal_cryptfile_slot_t slots[2], uint32_t number, const opal_cryptfile_room_t *room);
 /* The same, and the entry does not have it yet. */
 bool opal_cryptfile_room_needed(const opal_cryptfile_slot_t slots[2], uint32_t number, const opal_cryptfile_room_t *room);

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The map in the sidecar.  A new one is written to fresh room, then the header
+ * The map in the sidecar.  A new one is written to fresh space, then the header
  * slot that does not count is pointed at it: a process that is killed leaves
  * the old map or the new one.
  */
@@ -43,7 +43,7 @@ int opal_cryptfile_sidecar_read(opal_cryptfile_storage_t *storage, opal_cryptfil
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_sidecar_header_parse(bytes, sizeof(bytes), header) : rc;
 }
 
-/* The end of what all directories name.  The size is asked for afterwards: somebody may make a segment meanwhile. */
+/* The end of what all directories name.  Ask for the size afterwards: another process may add a segment meanwhile. */
 static int named_end(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, uint64_t *end)
 {
     size_t count = (size_t) map->region_count * OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES;
@@ -115,8 +115,8 @@ int opal_cryptfile_sidecar_map_read(opal_cryptfile_storage_t *storage,
     return rc;
 }
 
-/* Under the header's lock.  What the slot had is overwritten: keys that are wrapped
- * there may be wrapped under what somebody is not to use any more. */
+/* Under the header's lock.  The slot's old map is overwritten: its keys may be
+ * wrapped under a key that somebody must not use any more. */
 static int map_write(opal_cryptfile_storage_t *storage, uint8_t *bytes, size_t count, int slot)
 {
     uint8_t place[OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_BYTES];
@@ -135,7 +135,7 @@ static int map_write(opal_cryptfile_storage_t *storage, uint8_t *bytes, size_t c
     if (OPAL_CRYPT_OK == rc) {
         rc = put_at(storage, at, bytes, count);
     }
-    /* Before it is named, or after a loss of power the sidecar is shorter than what it names. */
+    /* Before it is named; else the sidecar could be shorter than what it names, after a loss of power. */
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(storage, OPAL_CRYPTFILE_SIDECAR) : rc;
     if (OPAL_CRYPT_OK == rc) {
         rc = put_at(storage, OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_AT + (unsigned) slot * OPAL_CRYPTFILE_SIDECAR_MAP_SLOT_BYTES, place,

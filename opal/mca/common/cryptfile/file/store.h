@@ -31,16 +31,16 @@ int opal_cryptfile_sidecar_create(opal_cryptfile_storage_t *storage, const uint8
 
 int opal_cryptfile_sidecar_read(opal_cryptfile_storage_t *storage, opal_cryptfile_sidecar_header_t *header);
 
-/* Is there all that header and directories name?  A sidecar is lengthened before anything says what lies there: a
- * shorter one was cut off, and its blocks must not be taken for unwritten.  ERR_AUTH with `why`: it was. */
+/* Is everything there that header and directories name?  A sidecar grows before anything refers to the new part: so a
+ * shorter one was cut, and its blocks must not be taken for unwritten.  ERR_AUTH with `why`: it was cut. */
 int opal_cryptfile_sidecar_whole(opal_cryptfile_storage_t *storage, const opal_cryptfile_sidecar_header_t *header,
                                  const opal_cryptfile_map_t *map, opal_crypt_why_t *why);
 
-/* Everything of a sidecar that counts, to a new, empty one; nobody uses the file, and no block is behind. */
+/* Copy what counts in a sidecar to a new, empty one; nobody may use the file, and no block may be behind. */
 int opal_cryptfile_sidecar_compact(opal_cryptfile_storage_t *from, opal_cryptfile_storage_t *to,
                                    const opal_cryptfile_map_t *map);
 
-/* The bytes of map slot 0 or 1; NULL and 0: there is none. */
+/* The bytes of map slot 0 or 1; NULL and 0: it is empty. */
 int opal_cryptfile_sidecar_map_read(opal_cryptfile_storage_t *storage,
                                     const opal_cryptfile_sidecar_header_t *header, int slot,
                                     uint8_t **bytes, size_t *count);
@@ -58,7 +58,7 @@ int opal_cryptfile_sidecar_unseal(opal_cryptfile_storage_t *storage);
 /* Data keys of all regions whose label the keystore grants, and the map's MACs
  * checked with each.  `keys` has room for every region: zeros, or a key that
  * the caller has already, from making the region or from an earlier state of
- * this map that was verified.  Of those, one MAC is checked: it covers the
+ * this map that was verified.  One MAC is checked with those: it covers the
  * whole body.  ERR_AUTH: a MAC or a wrapped key does not fit; the map is
  * refused.  ERR_ACCESS: there is no key to check with.  `why` says more. */
 int opal_cryptfile_map_unlock(const opal_cryptfile_map_t *map, opal_cryptfile_keystore_t *keystore,
@@ -74,13 +74,13 @@ void opal_cryptfile_keys_free(opal_cryptfile_key_t *keys, uint32_t count);      
 
 /* One copy, as far as this process can tell. */
 typedef struct opal_cryptfile_copy_state {
-    opal_cryptfile_map_t *map;          /* own; NULL: absent, a digest, or nothing that can be read */
+    opal_cryptfile_map_t *map;          /* own; NULL: absent, a digest, or unreadable */
     opal_cryptfile_key_t *keys; /* own; for each of its regions */
     bool present;                       /* there are bytes */
-    bool digest;                        /* they are one, and its head is in these three: */
+    bool digest;                        /* they are a digest, which is in `head` */
     opal_cryptfile_map_digest_t head;
     bool verified;                      /* a key of ours fits */
-    bool recovered;                     /* one is from the escrow alone, which proves nothing (mpicrypt) */
+    bool recovered;                     /* a key came from escrow alone, which proves nothing (mpicrypt) */
     bool refused;                       /* a key of ours does not */
     opal_crypt_why_t why;
 } opal_cryptfile_copy_state_t;
@@ -95,14 +95,14 @@ static inline int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, 
 {
     return opal_cryptfile_copy_judge_kind(bytes, count, OPAL_CRYPTFILE_KIND_MAP, keystore, state);
 }
-/* A copy of the same bytes as one that was judged: the same verdict.  Map and
+/* Give a copy with the same bytes as a judged one the same verdict.  Map and
  * keys stay with that one, which comes first when one is chosen. */
 void opal_cryptfile_copy_again(const opal_cryptfile_copy_state_t *of, opal_cryptfile_copy_state_t *state);
 void opal_cryptfile_copy_free(opal_cryptfile_copy_state_t *state);
 
 /* The copy to use, once `verified` and `refused` say what any process found.
- * -1 with `why`: none.  *differ: the attribute or the other slot does not say
- * the same, and is to be replaced. */
+ * -1 with `why`: none.  *differ: the attribute or the other slot
+ * differs, and must be replaced. */
 int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES],
                                const uint8_t header_uuid[OPAL_CRYPTFILE_UUID_BYTES], bool *differ,
                                opal_crypt_why_t *why);

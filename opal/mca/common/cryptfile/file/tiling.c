@@ -3,7 +3,7 @@
  *
  * Bringing a filetype into the one canonical form that a map stores, and
  * telling whether two regions share a byte.  Used when a map is made or read,
- * never on the way of data.
+ * never on the data path.
  */
 #include "region.h"
 
@@ -50,7 +50,7 @@ static int join_runs(opal_cryptfile_tiling_t *tiling, const opal_cryptfile_run_t
 }
 
 /* On the circle of the extent, where the last run may go on into the first:
- * does a turn by extent/parts bring every run onto another one? */
+ * does a turn by extent/parts map every run onto another one? */
 static bool repeats(const opal_cryptfile_tiling_t *tiling, bool wraps, uint32_t parts)
 {
     const opal_cryptfile_run_t *runs = tiling->runs;
@@ -75,7 +75,7 @@ static bool repeats(const opal_cryptfile_tiling_t *tiling, bool wraps, uint32_t 
     return true;
 }
 
-/* Into how many equal parts the tile falls: 1 for a canonical one. */
+/* How many equal parts the tile has: 1 for a canonical one. */
 static uint64_t equal_parts(const opal_cryptfile_tiling_t *tiling)
 {
     bool wraps = opal_cryptfile_run_end(&tiling->runs[tiling->run_count - 1]) == tiling->extent;

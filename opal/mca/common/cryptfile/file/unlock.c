@@ -97,10 +97,10 @@ static int unlock_alike(unlocker_t *u, uint32_t first)
         opal_crypt_secmem_free(key->data_key);
         memset(key, 0, sizeof(*key));
     }
-    return OPAL_CRYPT_ERR_CONFIG == rc ? OPAL_CRYPT_OK : rc;       /* refused by the keystore: no key, that is all */
+    return OPAL_CRYPT_ERR_CONFIG == rc ? OPAL_CRYPT_OK : rc;       /* refused by the keystore: just no key */
 }
 
-/* Of the keys that are there already, one MAC: it covers the whole body. */
+/* Check one MAC with the keys that are there already: it covers the whole body. */
 static int check_known(const unlocker_t *u)
 {
     uint32_t i = 0;
@@ -231,7 +231,7 @@ static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_
            0 == memcmp(a->hash, b->hash, sizeof(a->hash));
 }
 
-/* Newer; but not before one of which all that is known was proved. */
+/* One that does not rest on escrow alone goes first; of two alike, the newer one. */
 static bool better(const opal_cryptfile_copy_state_t *state, const opal_cryptfile_copy_state_t *best)
 {
     return state->recovered != best->recovered ? best->recovered : state->head.generation > best->head.generation;
@@ -261,7 +261,7 @@ int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRY
     }
     const opal_cryptfile_map_digest_t *head = &states[best].head;
     int unknown = opal_cryptfile_map_unknown(states[best].map);
-    if (unknown >= 0) {                 /* nor is an older map without it */
+    if (unknown >= 0) {                 /* an older map without it is not used either */
         (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-extension", "type %d", unknown);
         return -1;
     }

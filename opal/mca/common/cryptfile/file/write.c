@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Writing.  A block that is written in full is sealed straight from the
- * caller's memory; of any other the old text is opened first.  What the caller
- * gave is never changed: it may be constant memory.
+ * caller's memory; for any other the old text is opened first.  The caller's
+ * memory is never changed: it may be constant.
  */
 #include "file_object.h"
 
@@ -14,7 +14,7 @@ typedef struct writer {
     opal_cryptfile_t *file;
     const opal_cryptfile_plan_t *plan;
     opal_cryptfile_work_t *work;
-    bool held;                          /* the locks are the call's */
+    bool held;                          /* the call holds the locks */
     opal_cryptfile_outcome_t *outcome;
 } writer_t;
 
@@ -24,7 +24,7 @@ typedef struct shape {
     uint64_t used;
     uint32_t end;                       /* of the last byte written */
     bool prefix;                        /* every byte before `end` is written */
-    const uint8_t *direct;              /* all of it lies here; or NULL */
+    const uint8_t *direct;              /* all of it is here; or NULL */
 } shape_t;
 
 /* The part of a piece that lies in [from, to), as offsets from `from`. */
@@ -78,7 +78,7 @@ static void copy_in(const writer_t *w, uint32_t region, const shape_t *shape, ui
 }
 
 /* Overwrites that were cut short are finished before this run puts its own marks in the place of
- * theirs.  One that cannot be stays behind: make_text says what becomes of it. */
+ * theirs.  One that cannot be finished stays behind: make_text decides what becomes of it. */
 static int finish_others(const writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
     int rc = OPAL_CRYPT_OK;
@@ -97,8 +97,8 @@ static int finish_others(const writer_t *w, const opal_cryptfile_blockrun_t *run
     return rc;
 }
 
-/* Are all bytes of the block written, as far as the file goes?  Of a watched file not only
- * storage is asked how far that is. */
+/* Are all bytes of the block written, up to the end of the file?  For a watched file, storage
+ * alone is not trusted with where that is. */
 static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, const shape_t *shape)
 {
     const opal_cryptfile_region_t *of = &w->file->map->regions[region];
@@ -114,8 +114,8 @@ static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, co
     return opal_cryptfile_stand(w->file, region, data_bytes) <= block * of->block_bytes + shape->end;
 }
 
-/* Nobody was ever told that the first write of this block had been done, so nothing of it
- * stays; what its bytes are, no key has confirmed.  Said once for an open file. */
+/* The first write of this block was never reported as done, so nothing of it is kept; no
+ * key has confirmed its bytes.  Reported once for each open file. */
 static void tell_torn(const writer_t *w, uint32_t region, uint64_t block)
 {
     if (!__atomic_exchange_n(&w->file->torn_told, true, __ATOMIC_RELAXED)) {
@@ -137,8 +137,8 @@ static int make_text(const writer_t *w, const opal_cryptfile_blockrun_t *run, ui
     uint32_t old_bytes = newer < 0 ? 0 : slots->slot[newer].plain_bytes;
     bool whole = shape->prefix && shape->end >= old_bytes;
 
-    /* How long the old text is, an entry that nobody has checked says: unless nothing
-     * can stay of it, it is opened. */
+    /* The length of the old text comes from an entry that nobody has checked: unless
+     * nothing of it can remain, it is opened. */
     if (!whole || slots->behind || slots->bad[0] || slots->bad[1] || !nothing_stays(w, run->region, block, shape)) {
         opal_cryptfile_found_t found;
         int rc = opal_cryptfile_finish(w->file, w->work, run->region, block, text, &found, slots);
@@ -225,7 +225,7 @@ static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
     return opal_cryptfile_commit_end(w->file, w->work, run, entered, done, at, rc);
 }
 
-/* Where the last block of a run ends, of one file; it may be written so far. */
+/* Where the last block of a run ends, in one file: the write may reach that far. */
 static uint64_t end_of_run(const opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run)
 {
     uint64_t last = run->first + run->count - 1, offset, together;
@@ -251,8 +251,8 @@ static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_locked(w, run)) : rc;
 }
 
-/* Of one file, too, nobody may cut it between a look at its end and the write: who does has the lock of the
- * last entry of each group. */
+/* In one file, too, nobody may cut it between reading its size and the write: a process that cuts holds the lock
+ * of the last entry of each group. */
 static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(w->file);
