@@ -59,8 +59,8 @@ typedef struct ompi_common_cryptmpio_file {
     ompio_file_t *fh;
     ompi_common_cryptmpio_posix_t posix;
     char *sidecar;                      /* its path */
-    bool one;                           /* the file is one file, or is going to be */
-    opal_cryptfile_header_t beginning;  /* then, when it is made: what it begins with */
+    bool one;                           /* the file is, or will be, one file */
+    opal_cryptfile_header_t beginning;  /* its header then, once it is made */
     opal_cryptfile_t *file;             /* NULL: not encrypted, or nothing could be verified */
     opal_cryptfile_key_t *keys; /* of its regions */
     bool encrypted;                     /* the file is, on every process */

@@ -225,7 +225,7 @@ static int file_write_ordered_end(ompi_file_t *fh, const void *buf, ompi_status_
 
 /* ---- the file's size ---- */
 
-/* One file is lengthened as by set_size, but never cut; then it gets room, with all that lies between. */
+/* Lengthens one file like set_size, but never cuts it; then allocates its room, all of it up to the end. */
 static int preallocate_one(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE bytes, int rc)
 {
     OMPI_MPI_OFFSET_TYPE now = 0;
@@ -245,7 +245,7 @@ static int preallocate_one(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_
         int error;
         do {
             error = 0 == fallocate(state->posix.data_fd, FALLOC_FL_KEEP_SIZE, 0, end) ? 0 : errno;
-            if (EOPNOTSUPP == error) {      /* the C library writes into the hole that was made above, and nowhere else */
+            if (EOPNOTSUPP == error) {      /* the C library writes only into the hole that was made above */
                 error = longer ? posix_fallocate(state->posix.data_fd, before, end - before) : 0;
             }
         } while (EINTR == error);

@@ -73,8 +73,8 @@ typedef struct ompi_common_cryptmpio_look {
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
-    bool one;                                   /* one file, encrypted or ours to make; */
-    opal_cryptfile_header_t beginning;          /* if it is encrypted, it begins so */
+    bool one;                                   /* it is one file, encrypted or ours to make */
+    opal_cryptfile_header_t beginning;          /* its header, if it is encrypted */
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
     uint8_t *copies[OPAL_CRYPTFILE_COPIES];     /* broadcast separately */
@@ -84,17 +84,17 @@ typedef struct ompi_common_cryptmpio_look {
  * others that are just creating the file. */
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look);
 
-/* The same of a file that begins as one file: read what it has; an MPI error with what speaks against it. */
+/* The same for a file that begins as one file: read what it has.  Returns an MPI error, with its reason. */
 int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, const char **topic,
                                    const char **detail);
 
-/* The same of a file that is to become one: ours to make, with the maker's lock; true: look again. */
+/* The same for a file that is to become one: ours to make, with the maker's lock; true: look again. */
 bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);
 
-/* One that is made. */
+/* One that exists. */
 /* Does the attribute say that it was one file? */
 bool ompi_common_cryptmpio_was_one(const ompi_common_cryptmpio_look_t *look);
-/* Is it empty, or what a maker that was killed, or lost power, leaves: 512 zeros, or a whole header in state 0? */
+/* Is it empty, or the remains of a maker that was killed or lost power: 512 zeros, or a whole header in state 0? */
 bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state);
 
 static inline bool ompi_common_cryptmpio_is_one(const ompi_common_cryptmpio_file_t *state)
@@ -137,7 +137,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
  * sidecar.  Reports why the file cannot be used. */
 int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again);
 
-/* Collective, with the file in use: *alone: no other handle has it, and until ompi_common_cryptmpio_together none can. */
+/* Collective, with the file in use.  *alone: no other handle has it, or can until ompi_common_cryptmpio_together. */
 int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone);
 int ompi_common_cryptmpio_together(ompi_common_cryptmpio_file_t *state);
 
@@ -215,16 +215,17 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state);
  * hash that the user kept, in hexadecimal digits, or "". */
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);
 
-/* What rank 0 finds of an existing seal, before the file is written; of one file, here. */
+/* What rank 0 finds of an existing seal, before the file is written; this is for one file. */
 typedef struct ompi_common_cryptmpio_before {
     uint64_t bytes;
     int sealed, error;
 } ompi_common_cryptmpio_before_t;
 
 ompi_common_cryptmpio_before_t ompi_common_cryptmpio_before_one(ompi_common_cryptmpio_file_t *state);
-/* Is all of it what was sealed?  Kept, for watching. */
+/* Is the whole file what was sealed?  The pages are kept, for watching. */
 int ompi_common_cryptmpio_check_one(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes, opal_crypt_why_t *why);
-/* Collective, once what may be sealed has been accepted: fields, tables, top, and roots of the regions whose owner this process is. */
+/* Collective, once what may be sealed was accepted: fields, tables, top, and roots of the regions that this process
+ * owns. */
 int ompi_common_cryptmpio_seal_one(ompi_common_cryptmpio_file_t *state, const int *owners, int teller, opal_cryptfile_tree_t *tree);
 
 /* Collective: set how many processes do I/O in collective calls, and where each

@@ -229,7 +229,7 @@ static bool begin_one(ompi_common_cryptmpio_file_t *state, look_t *look)
     return again;
 }
 
-/* Begun by a maker that was killed, or that is at it, for whose lock is waited then. */
+/* Begun by a maker that was killed, or that is still making it: then we wait for its lock. */
 static bool is_begun(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_header_t header;
@@ -287,8 +287,8 @@ static bool is_no_file(const ompi_common_cryptmpio_file_t *state)
     return 0 == fstat(state->posix.data_fd, &status) && !S_ISREG(status.st_mode);
 }
 
-/* The attribute says that it was one file, which it does not begin like: another program emptied or overwrote it, or its
- * maker lost power.  A writer with a label makes it anew, if it has nothing. */
+/* The attribute says that it was one file, but it does not begin like one: another program emptied or overwrote it, or
+ * its maker lost power.  A writer with a label makes it anew, if it is empty. */
 static bool look_at_remains(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     bool empty = is_empty(state), wanted = '\0' != look->label[0];

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the places have, as far as it can be a map. */
+/* Read the contents of the places, as far as they can be a map. */
 static int read_places(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look)
 {
     int rc = OPAL_CRYPT_OK;
@@ -73,7 +73,7 @@ bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_c
         look->one = true;
         return false;
     }
-    ompi_common_cryptmpio_posix_close(&state->posix);   /* another has made it, or written to it */
+    ompi_common_cryptmpio_posix_close(&state->posix);   /* another process made it, or wrote to it */
     return true;
 }
 

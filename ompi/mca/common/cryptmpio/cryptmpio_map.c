@@ -148,13 +148,13 @@ static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_c
     return ompi_common_cryptmpio_agree(state->fh, there ? MPI_SUCCESS : MPI_ERR_ARG);
 }
 
-/* It has no keys yet. */
+/* The map has no keys yet. */
 static size_t map_bytes_most(const opal_cryptfile_map_t *map)
 {
     return opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES + (size_t) map->region_count * OPAL_CRYPTFILE_WRAPPED_MAX;
 }
 
-/* The geometry of one file stays, unless the file is made anew. */
+/* One file keeps its geometry, unless it is made anew. */
 static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_crypt_why_t why = {.topic = NULL};
@@ -166,7 +166,7 @@ static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryp
     return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
 }
 
-/* The same regions, in a map of a file that is made anew: another UUID, and no keys yet. */
+/* The same regions in a map for a file that is made anew: with another UUID, and no keys yet. */
 static int map_again(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_map_t **again, opal_crypt_why_t *why)
 {
     int rc = base_map(state, true, again);
@@ -183,8 +183,8 @@ static int map_again(const ompi_common_cryptmpio_file_t *state, const opal_crypt
     return rc;
 }
 
-/* One file without data, whose geometry does not fit more regions, gets another, if nobody else has it open: *anew, with the
- * lock that keeps others away, and *map. */
+/* If one file has no data, its geometry does not fit more regions, and nobody else has it open, choose another one:
+ * *anew, with the lock that keeps others away, and *map. */
 static int fit_anew(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **map, bool *anew)
 {
     opal_crypt_why_t why = {.topic = NULL};

@@ -193,7 +193,7 @@ static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_
     return 0 == memcmp(a->uuid, b->uuid, sizeof(b->uuid)) && a->generation == b->generation && 0 == memcmp(a->hash, b->hash, sizeof(b->hash));
 }
 
-/* The same of one file: first the place that has not the map that counts. */
+/* The same for one file: first the place that does not have the map that counts. */
 static int repair_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -245,7 +245,7 @@ static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal
 /* The error for a file of which no copy of the map counts. */
 static int refuse_copies(const ompi_common_cryptmpio_file_t *state, opal_crypt_why_t *why, bool refused)
 {
-    if (NULL == why->topic) {           /* only another process knows more */
+    if (NULL == why->topic) {           /* only another process knows the reason */
         (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-damaged", "no copy of it can be read");
     }
     ompi_common_cryptmpio_show(state, why);
@@ -293,7 +293,7 @@ static int choose(ompi_common_cryptmpio_file_t *state, const look_t *look, opal_
     return MPI_SUCCESS;
 }
 
-/* One file has no two copies of the same bytes: only those in places have a CRC, and the places would share one map. */
+/* In one file, copies are judged separately: only those in places have a CRC, and both places would share one map. */
 static int judge_one(const look_t *look, opal_cryptfile_copy_state_t *states)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
@@ -343,7 +343,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_has_label(state, states[best].map, look));
     }
     if (MPI_SUCCESS == error) {
-        state->beginning = look->beginning;     /* which is the map's, too */
+        state->beginning = look->beginning;     /* the map has the same one */
         error = ompi_common_cryptmpio_open_sidecar(state);
     }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank && !look->one) {

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Storage of an encrypted file as POSIX has it: two descriptors, or one of a file that is one file, an
+ * Storage of an encrypted file under POSIX: two descriptors, or one for a file that is one file, an
  * extended attribute, and range locks of the open file description, which know nodes
  * where the file system does.  No MPI: tools use this, too.
  */
@@ -18,7 +18,7 @@
 typedef struct ompi_common_cryptmpio_posix {
     opal_cryptfile_storage_t super;
     int data_fd;                        /* the caller's */
-    int sidecar_fd;                     /* ours; -1: none; data_fd: the file is one file */
+    int sidecar_fd;                     /* ours; -1: none; equal to data_fd: one file */
     bool may_write;
     bool both;                          /* locks cover both parts, not only the sidecar: */
                                         /* the file system is not local to this node */
@@ -34,7 +34,7 @@ char *ompi_common_cryptmpio_posix_sidecar(const char *path);
 /* Open it, never through a link; `creating`: 0, or O_CREAT with or without O_EXCL,
  * as for open(2).  ERR_STORAGE with errno. */
 int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating);
-/* Does the file begin like one file, with nothing at the path of a sidecar?  Then both parts are the data. */
+/* Does the file begin like one file, with nothing at the sidecar's path?  Then both parts are the data. */
 bool ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
 static inline void ompi_common_cryptmpio_posix_one(ompi_common_cryptmpio_posix_t *posix) { posix->sidecar_fd = posix->data_fd; }
 static inline bool ompi_common_cryptmpio_posix_is_one(const ompi_common_cryptmpio_posix_t *posix)
@@ -150,7 +150,7 @@ bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
 /* Wait for a lock; ERR_STORAGE with errno, ETIMEDOUT when the time limit is over (cryptmpio_posix_wait.c). */
 int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint64_t bytes);
 
-/* A moment of a wait that does not take the lock, under the same limit. */
+/* One moment of a wait that does not take the lock, with the same limit. */
 int ompi_common_cryptmpio_posix_moment(int fd, uint64_t at, opal_cryptfile_wait_t *wait);
 
 /* A lock that this process waits for: its file and holder (0: unknown), the wait so far, and whether it gives up. */

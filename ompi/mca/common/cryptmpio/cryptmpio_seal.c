@@ -268,7 +268,7 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
     return before;
 }
 
-/* Check the regions that this process owns; of one file, all of it, once. */
+/* Check the regions that this process owns; one file as a whole, once. */
 static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owners, uint64_t bytes)
 {
     opal_crypt_why_t why = {.topic = NULL};
@@ -332,7 +332,7 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
             int rc = ompi_common_cryptmpio_is_one(state)
                          ? opal_cryptfile_state_put(under, &state->beginning.geometry, OPAL_CRYPTFILE_STATE_OPEN)
                          : opal_cryptfile_sidecar_unseal(under);
-            /* On the storage before anything else is: or a power cut leaves a seal on what was written. */
+            /* Sync this before anything is written, or a loss of power could leave the seal on a changed file. */
             rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_sidecar(&state->posix) : rc;
             error = ompi_common_cryptmpio_error(rc, errno);
         }

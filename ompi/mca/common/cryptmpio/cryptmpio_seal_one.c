@@ -1,11 +1,11 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The seal of a file that is one file, where that is not as with a sidecar.  All processes have accepted what
- * may be sealed of their regions (cryptmpio_seal.c); then:
+ * The seal of a file that is one file, as far as it differs from that of a file with a sidecar.  All processes have
+ * accepted what may be sealed of their regions (cryptmpio_seal.c); then:
  *
  *     1. the owner of each region writes what is sealed into its entries, and all sync
- *     2. every owner makes the tree from the storage, with its own fields as it accepted them; one
+ *     2. every owner makes the tree from storage, with its own fields as it accepted them; one
  *        process writes the tables
  *     3. all have the same top, and each region's owner makes its root
  */
@@ -67,7 +67,7 @@ int ompi_common_cryptmpio_seal_one(ompi_common_cryptmpio_file_t *state, const in
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
-/* ---- the seal before ---- */
+/* ---- the previous seal ---- */
 
 ompi_common_cryptmpio_before_t ompi_common_cryptmpio_before_one(ompi_common_cryptmpio_file_t *state)
 {

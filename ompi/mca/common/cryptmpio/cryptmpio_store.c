@@ -26,7 +26,7 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
-/* One file is made, under the maker's lock; a process that finds it begun makes it anew. */
+/* Makes one file, under the maker's lock, also over one that another process began. */
 static int make_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -87,7 +87,7 @@ static int show_came_late(const ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
-/* One file, which nobody has made anew, or written to, since. */
+/* Is it still one file that nobody has made anew, or written to? */
 static bool is_as_made(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -122,7 +122,7 @@ static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_c
     }
     int error = OPAL_CRYPT_OK != rc ? ompi_common_cryptmpio_error(rc, errno)
                 : !there || bytes != state->made_bytes ? show_came_late(state) : MPI_SUCCESS;
-    if (MPI_SUCCESS == error && !state->one) {      /* of one file, the state says it */
+    if (MPI_SUCCESS == error && !state->one) {      /* in one file, the state says so */
         rc = ompi_common_cryptmpio_posix_attribute_remove(&state->posix);
         error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
     }

@@ -56,7 +56,7 @@ int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *
     return MPI_ERR_FILE_IN_USE;
 }
 
-/* Rank 0 never gives its lock back, so that nobody else can have the file alone meanwhile. */
+/* Rank 0 never releases its lock, so that nobody else can have the file alone meanwhile. */
 int ompi_common_cryptmpio_together(ompi_common_cryptmpio_file_t *state)
 {
     bool got = false;
@@ -95,7 +95,7 @@ int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone
     return error;
 }
 
-/* All have opened the file by its name: is it the one that rank 0 looked at?  One that is being made begins with nothing yet. */
+/* All ranks opened the file by name: is it the one that rank 0 looked at?  One that is being made has no header yet. */
 static int is_same_one(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_header_t header;
