@@ -99,8 +99,7 @@ static int ask(copy_t *copy, uint64_t offset, uint64_t count)
     return code;
 }
 
-/* Where a region's stream ends, and which offset a position in it has; false: none, as the region has no more bytes in this
- * group. */
+/* The end of a region's stream, and the offset of a position in it; false: no more bytes of the region in this group. */
 static uint64_t stream_end(const copy_t *copy, const opal_cryptfile_tiling_t *tiling)
 {
     const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
@@ -117,7 +116,7 @@ static bool stands(const copy_t *copy, const opal_cryptfile_tiling_t *tiling, ui
                                       : opal_cryptfile_geometry_locate(geometry, tiling, plain, offset, together);
 }
 
-/* A region in the order of its stream, so that its blocks are written whole, and once. */
+/* Copies a region in the order of its stream, so that its blocks are written whole, and once. */
 static int copy_region(copy_t *copy, uint32_t number)
 {
     const opal_cryptfile_tiling_t *tiling = &copy->from->map->regions[number].tiling;

@@ -38,7 +38,7 @@ typedef struct mpicrypt_file {
     ompi_common_cryptmpio_posix_t posix;
     uint64_t bytes;
     opal_cryptfile_keystore_t *keystore;        /* NULL: none could be opened */
-    opal_cryptfile_sidecar_header_t header;     /* of one file: seal and UUID */
+    opal_cryptfile_sidecar_header_t header;     /* in one file: only seal and UUID */
     opal_cryptfile_header_t beginning;  /* of a file that is one file; zeros: it has a sidecar */
     opal_cryptfile_copy_state_t copies[OPAL_CRYPTFILE_COPIES];
     int best;                           /* the copy chosen; -1: none, `why` says why */
@@ -55,20 +55,20 @@ typedef struct mpicrypt_file {
  * them verifies; `best` says whether.  On failure, prints a message and returns its exit code. */
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
 
-/* Of one copy, what there is; and which of them counts: -1 with file->why. */
+/* Judge a copy; and choose the one that counts: -1 with file->why. */
 int mpicrypt_file_judge_copy(mpicrypt_file_t *file, opal_cryptfile_copy_t copy);
 int mpicrypt_file_choose(mpicrypt_file_t *file);
 
-/* What a file that is one file begins with, when it is in use. */
+/* Read the header of a file that is one file, when it is in use. */
 int mpicrypt_file_beginning(mpicrypt_file_t *file);
-/* Make it of an empty file, and of the map, which has a geometry; and seal it; return codes of the core. */
+/* Make one from an empty file and the map, which has a geometry; and seal it; return codes of the core. */
 int mpicrypt_file_make_one(mpicrypt_file_t *file);
 int mpicrypt_file_seal_one(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome);
 /* Is it what was sealed, and by which seal?  An exit code. */
 int mpicrypt_file_root_one(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
-/* Its map was changed, and was `now` before: both places get it, then the attribute; return codes of the core. */
+/* Its map replaces `now`: write it to both places, then to the attribute; return codes of the core. */
 int mpicrypt_file_change_one(mpicrypt_file_t *file, const opal_cryptfile_map_t *now);
-/* The same map, of which nobody owns a part; return codes of the core. */
+/* A deep copy of the map; return codes of the core. */
 int mpicrypt_file_map_copy(const opal_cryptfile_map_t *map, opal_cryptfile_map_t **copy);
 
 /* Print the message for a sidecar that was found, but must not be renamed; returns its exit code. */

@@ -30,7 +30,7 @@ static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
     return newest;
 }
 
-/* Without a key of ours nothing says how long a file is that is one file. */
+/* Without a key of ours, the length of a file that is one file is unknown. */
 static uint64_t blocks_of(const mpicrypt_file_t *file, const opal_cryptfile_region_t *region, uint32_t number)
 {
     uint64_t end, total = 0;

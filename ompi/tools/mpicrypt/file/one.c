@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening, making and sealing an encrypted file that is one file, and changing its map: what begins like one, and has no
- * sidecar beside it.
+ * Opening, making and sealing an encrypted file that is one file, and changing its map: a file that begins like one,
+ * and has no sidecar.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ int mpicrypt_file_make_one(mpicrypt_file_t *file)
     return rc;
 }
 
-/* What lies behind the map in a place may be the end of a longer one, with keys that are not to open the file any more. */
+/* After the map in a place there may be the end of a longer one, with keys that must no longer open the file. */
 static int wipe_behind(mpicrypt_file_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
@@ -97,7 +97,7 @@ static int wipe_behind(mpicrypt_file_t *file)
     return rc;
 }
 
-/* The place with the map that counts is not touched before the other one has it, key for key. */
+/* The place with the map that counts is not touched before the other one has a copy, key for key. */
 int mpicrypt_file_change_one(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
 {
     const bool has[2] = {OPAL_CRYPTFILE_COPY_SIDECAR_0 == file->best, OPAL_CRYPTFILE_COPY_SIDECAR_1 == file->best};

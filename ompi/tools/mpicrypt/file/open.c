@@ -378,7 +378,7 @@ int mpicrypt_file_map_copy(const opal_cryptfile_map_t *map, opal_cryptfile_map_t
     return rc;
 }
 
-/* The keys may be longer than those that the geometry was chosen for. */
+/* The new keys may be longer than those that the geometry was chosen for. */
 static int fit_geometry(opal_cryptfile_map_t *map)
 {
     size_t count = opal_cryptfile_map_bytes(map);

@@ -68,7 +68,7 @@ int mpicrypt_file_make_seal(mpicrypt_file_t *file)
     return MPICRYPT_OK;
 }
 
-/* A seal of one file that holds stays: while another is made nothing watches that it is of the same blocks. */
+/* A valid seal of one file is kept: while a new one is made, nothing ensures that it covers the same blocks. */
 static int keep_seal(mpicrypt_file_t *file)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
