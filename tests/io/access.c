@@ -9,7 +9,7 @@
 
 #include "mpi_crypt.h"
 
-enum { ROW = 1000, ROWS = 40 };         /* rows of lab and other take turns */
+enum { ROW = 1000, ROWS = 40 };         /* rows of lab and of other alternate */
 
 static bool has[2];                     /* lab, other */
 static char path[1024];
@@ -38,7 +38,7 @@ static unsigned char *row_of(int row)
     return filler;
 }
 
-/* May succeed, or must be refused without a byte having moved. */
+/* A call must succeed, or, if it is not allowed, be refused without moving a byte. */
 static void judge(bool allowed, bool reading, int rc, const unsigned char *bytes, size_t n, const char *what)
 {
     int class = MPI_SUCCESS;
@@ -118,7 +118,7 @@ static int end(MPI_File f, int kind, bool writing)
 }
 
 /* Rank r has rows r and r + 1 of the file, one after the other, by split calls.
- * An error of one leaves nothing behind that keeps it from syncing with all others. */
+ * An error on one rank leaves nothing behind that keeps it from syncing with the others. */
 static void split(MPI_File f, bool writing)
 {
     for (int i = 0; i < 2 * KINDS; i++) {
@@ -152,8 +152,8 @@ static void is_row(int row, const char *what)
     MT_CHECK(0 == memcmp(buffer, row_of(row), ROW), "%s: row %d", what, row);
 }
 
-/* Open MPI 5.0 converts in one buffer while another is on its way; 6.0 does requests, too, in pieces
- * (io_ompio_pipeline_buffer_size).  A blocking call of another file goes on meanwhile: each has its own error. */
+/* Open MPI 5.0 converts in one buffer while another is in flight; 6.0 does so for requests, too, in pieces
+ * (io_ompio_pipeline_buffer_size).  A blocking call on another file proceeds meanwhile: each has its own error. */
 static void converted(MPI_File f)
 {
     static unsigned char others[ROW];
@@ -214,7 +214,7 @@ static void converted(MPI_File f)
     MT_MPI(MPI_File_close(&g));
 }
 
-/* Who holds the label writes what the others could not. */
+/* The processes that hold the label write what the others could not. */
 static void fill_up(MPI_File f)
 {
     for (int row = 0; row < 2 * ROWS; row++) {

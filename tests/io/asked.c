@@ -6,8 +6,8 @@
  * "asked DIR input": under fs_crypt_key_label=lab and fs_crypt_plain_paths=DIR/input-*.
  *
  * The storage server may put any encrypted file of the same user in the place of
- * another; a call may fail, and a name be misspelt.  Bytes that were to be secret
- * must then be in no file: rank 0 looks.
+ * another; a call may fail, and a name may be misspelt.  Then no file may have the
+ * bytes that were to be secret: rank 0 looks.
  */
 #define _GNU_SOURCE
 #include "mt.h"
@@ -80,7 +80,7 @@ static int set_run(MPI_File f, MPI_Offset at, int bytes, const char *label, cons
     return rc;
 }
 
-/* Rank 0 writes the secret, by each kind of call: all of them end so. */
+/* Rank 0 writes the secret, by each kind of call: all have this result. */
 static void write_is(MPI_File f, MPI_Offset at, int wanted, const char *what)
 {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -101,7 +101,7 @@ static void read_is(MPI_File f, MPI_Offset at, int wanted, const char *what)
     class_is(MPI_File_read_at(f, at, again, SECRET, MPI_BYTE, MPI_STATUS_IGNORE), wanted, what);
 }
 
-/* Is the secret in the file as it is? */
+/* Is the secret in the file in clear? */
 static bool in_clear(const char *directory, const char *name)
 {
     static unsigned char bytes[65536];
@@ -148,7 +148,7 @@ static void make(const char *directory, const char *name, const char *label, boo
     MT_MPI(MPI_File_close(&f));
 }
 
-/* ---- another file in the place of one ---- */
+/* ---- one file replaced by another ---- */
 
 static void another_map(const char *directory)
 {
@@ -243,7 +243,7 @@ static void failed_map(const char *directory)
     mt_group("after a map that was refused nothing is written or read");
 }
 
-/* Makes a file with what rank 0 says in `info`, which is freed.  Whether it may have been there or not, one that is refused leaves none. */
+/* Make a file with rank 0's `info`, which is freed.  A refused call leaves no file, with MPI_MODE_EXCL or without. */
 static void valued(const char *directory, MPI_Info info, int wanted, const char *what)
 {
     for (int excl = 0; excl <= MPI_MODE_EXCL; excl += MPI_MODE_EXCL) {
@@ -302,7 +302,7 @@ static void misspelt(const char *directory)
     mt_group("misspelt info keys, and values that are none");
 }
 
-/* In a view a key says nothing new: what it asks for has to be there. */
+/* In a view, a key sets nothing new: what it asks for must be there already. */
 static void in_view(const char *directory)
 {
     MPI_Info info = info_of("lab", "aes-128-gcm", "4096"), has;

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Files that are begun, or deleted, while something goes wrong.  What each step came to, 0 or an error class,
- * rank 0 writes to OUT, a line "STEP CLASS" each; a read that gets other bytes has class -1.
+ * Files that are begun, or deleted, while something goes wrong.  Rank 0 writes the result of each step, 0 or an error
+ * class, to OUT, as a line "STEP CLASS"; a read that gets other bytes has class -1.
  *
  *   begun map FILE OUT               open a new file, give it a map, write, close
  *   begun use FILE OUT               open it, new or empty, write, close; and read

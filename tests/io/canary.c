@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Data that can be recognized goes into a file by every kind of call, shared
- * pointers included, and nothing that lies beside the file while it is open has
- * it in clear: canary DIR NAME WAY, where WAY is sealed, plain (there it is) or
+ * Recognizable data goes into a file by every kind of call, shared pointers
+ * included, and nothing beside the file has it in clear while the file is open:
+ * canary DIR NAME WAY, where WAY is sealed, plain (there it is in clear) or
  * unshared (the encrypted file has no shared pointer, and says so).
  */
 #include "mt.h"
@@ -45,7 +45,7 @@ static bool found_in(const char *directory)
     return found;
 }
 
-/* A view of rows by turns, so that aggregators get rows of all processes. */
+/* A view of alternating rows, so that aggregators get rows of all processes. */
 static void write_together(MPI_File f)
 {
     MPI_Datatype row, filetype;

@@ -4,11 +4,11 @@
  * Between plain and encrypted files, for comparison with another program:
  *   convert write PLAIN FILE        rows of 1,000 bytes, of label lab and other in
  *                                   turn, and over them once more
- *   convert write-once PLAIN FILE   not over them
- *   convert over PLAIN FILE         over what there is, with the map that it has
+ *   convert write-once PLAIN FILE   the same, but not over them
+ *   convert over PLAIN FILE         write over an existing file, with its map
  *   convert read PLAIN FILE         FILE must hold what PLAIN holds
- *   convert delete PLAIN FILE       FILE goes
- *   convert ... ROOT                of a file whose seal has this root
+ *   convert delete PLAIN FILE       delete FILE
+ *   convert ... ROOT                the file's seal must have this root
  */
 #include "mt.h"
 
@@ -31,7 +31,7 @@ static void load(const char *name)
     fclose(file);
 }
 
-/* Scripts look for what was said about the reason, which an abort may overtake. */
+/* Scripts look for the message with the reason, which an abort may overtake. */
 static MPI_File open_or_end(const char *name, int mode)
 {
     MPI_File f;

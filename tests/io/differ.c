@@ -1,12 +1,12 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A new file of which one process wants something that the others do not say.
+ * A new file for which one process asks for something that the others do not.
  *
  *   differ FILE RANK LABEL     the info of that rank has crypt_key_label=LABEL; -1: of none
  *
- * Every process writes its canary.  0 when nothing was refused; an opening that one process
- * is refused, all are.
+ * Every process writes its canary.  Exits with 0 when nothing was refused; if one process is refused
+ * an opening, all are.
  */
 #include "mt.h"
 

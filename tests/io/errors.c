@@ -29,7 +29,7 @@ static void is_class(int rc, int wanted, const char *name, const char *what)
              "%s: \"%s\"", what, text);
 }
 
-/* They are three, of the program's process no others, and the same on all. */
+/* Three distinct classes, the same on all processes, and none of them a program's own. */
 static void look_at_classes(const int classes[COUNT])
 {
     int most[2 * COUNT], *last, flag, added;

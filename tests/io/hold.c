@@ -4,8 +4,8 @@
  * Have a file open for writing until told otherwise.  hold FILE [READY END [read]]
  *
  * Once it is open the file READY is made; when END is there, it is closed.  Without
- * these two names it is closed at once.  read: it is open for reading alone; else it is written
- * first, and last, too.
+ * these two names it is closed at once.  read: it is open for reading only; else it is written
+ * first, and again last.
  */
 #include "mt.h"
 

@@ -44,7 +44,7 @@ static void want(int version)
     }
 }
 
-/* Scripts look for what was said about the reason, which an abort may overtake. */
+/* Scripts look for the message with the reason, which an abort may overtake. */
 static void need(int rc, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -66,7 +66,7 @@ static MPI_File open_it(const char *name, int mode)
     return f;
 }
 
-/* A half: 0, 1; or 2, all of it. */
+/* `half`: 0, 1; or 2, all of it. */
 static void write_half(MPI_File f, int half)
 {
     int at = 1 == half ? part / 2 : 0, count = 0 == half ? part / 2 : part - at;
@@ -106,7 +106,7 @@ static void make(const char *name, int version)
     MT_MPI(MPI_File_close(&f));
 }
 
-/* By one, while all others have it open or closed, and wait. */
+/* By one process, while the others have it open, or closed, and wait. */
 static void rename_it(const char *name, const char *to)
 {
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));

@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What storage refuses, all processes of a collective call are told, and all go
- * on: limits DIR [FCOLL], with Open MPI's component FCOLL.  One exchanges the
- * data of a short cycle while the last is on its way to storage.
+ * All processes of a collective call get the error when storage refuses a write,
+ * and all go on: limits DIR [FCOLL], with Open MPI's component FCOLL.  One of those
+ * exchanges a short cycle's data while the last cycle is being written.
  */
 #include "mt.h"
 

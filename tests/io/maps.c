@@ -43,7 +43,7 @@ static int set_run(MPI_File f, MPI_Offset at, int bytes, const char *label, cons
     return rc;
 }
 
-/* No more than the filetype is odd. */
+/* Only the filetype is odd. */
 static int set_type(MPI_File f, MPI_Datatype filetype, const char *datarep)
 {
     return MPIX_File_set_encryption_map(f, 2000, MPI_BYTE, filetype, datarep, MPI_INFO_NULL);
@@ -154,7 +154,7 @@ static void refused_modes(const char *directory)
     mt_group("files that get no map");
 }
 
-/* What lies in the rest of a file stays there. */
+/* Data in the rest of a file stays there. */
 static void rest(const char *directory)
 {
     MPI_File f = open_file(directory, "rest", MPI_MODE_CREATE | MPI_MODE_RDWR);
@@ -222,7 +222,7 @@ static const char *label_of(int region) { return region % 3 ? "lab" : "other"; }
 static const char *algorithm_of(int region) { return 5 == region % 7 ? "plain" : region % 2 ? "aes-256-gcm" : "aes-128-gcm"; }
 static const char *block_of(int region) { return region % 5 ? "512" : "1024"; }
 
-/* Of each call, every process adds one. */
+/* In each call, every process adds one region. */
 static void many_made(const char *directory, const unsigned char *data)
 {
     MPI_File f = open_file(directory, "many", MPI_MODE_CREATE | MPI_MODE_RDWR);

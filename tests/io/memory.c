@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * One process has no memory left while processes agree on something: all get an error, and
- * nobody waits for ever.  memory DIR [every=N].  Labels lab and other are in the keystore.
+ * no process waits for ever.  memory DIR [every=N].  Labels lab and other are in the keystore.
  *
- * This program stands in for malloc and calloc: the n-th call from common/cryptmpio fails,
+ * This program replaces malloc and calloc: the n-th call from common/cryptmpio fails,
  * for every N-th n, at one rank or another.
  */
 #define _GNU_SOURCE
@@ -54,8 +54,8 @@ static MPI_Info info_of(const char *label)
     return info;
 }
 
-/* Two regions of two labels: the one's keys are all processes', so that everything that is
- * agreed on is. */
+/* Two regions of two labels: all processes have the keys of one, so that every agreement takes
+ * place. */
 static int use(const char *path)
 {
     MPI_Info lab = info_of("lab"), other = info_of("other");

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The kinds of calls and modes that roundtrip does not draw, on an encrypted
- * file: modes DIR.  Label lab is in the keystore.  modes DIR individual: what
- * becomes of sharedfp/individual.
+ * file: modes DIR.  Label lab is in the keystore.  modes DIR individual: with
+ * sharedfp/individual.
  */
 #define _GNU_SOURCE
 #include "mt.h"
@@ -58,7 +58,7 @@ static void size_is(MPI_File f, MPI_Offset wanted)
     MT_CHECK(size == wanted, "%lld bytes instead of %lld", (long long) size, (long long) wanted);
 }
 
-/* Every piece is one byte many times; each rank's were written once. */
+/* Every piece is one byte, repeated; each rank's pieces were written once. */
 static void pieces_are(MPI_File f, MPI_Offset at, int pieces, bool ordered)
 {
     int seen[256] = {0};
@@ -193,7 +193,7 @@ static void reserved(const char *directory)
     mt_group("preallocate of what is a hole");
 }
 
-/* Nothing of the memory of the process that reads for others is given to them for what the file does not have. */
+/* A process that reads for others gives them none of its own memory in place of bytes beyond the file's end. */
 static void behind_the_end(const char *directory)
 {
     MPI_File f = open_file(directory, "short", MPI_MODE_CREATE | MPI_MODE_RDWR);
@@ -231,7 +231,7 @@ static void device(void)
     mt_group("a device");
 }
 
-/* In atomic mode, writes of the same bytes are there as a whole. */
+/* In atomic mode, overlapping writes do not mix. */
 static void atomic_mode(const char *directory)
 {
     MPI_File f = open_file(directory, "atomic", MPI_MODE_CREATE | MPI_MODE_RDWR);
@@ -277,7 +277,7 @@ static void nonblocking(const char *directory)
     mt_group("several requests at a time");
 }
 
-/* What a request was freed for is done all the same, before the file is closed. */
+/* A request that was freed is still carried out before the file is closed. */
 static void freed(const char *directory)
 {
     enum { PARTS = 16, PART = 100 * BLOCK + 1 };

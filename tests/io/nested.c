@@ -5,9 +5,9 @@
  * included: nested DIR [seed=S] [cases=N] [most=BYTES] [plain].  Label lab is in the
  * keystore.
  *
- * A type describes memory.  The file is seen as bytes, or as another type says, where it
- * is one that MPI allows there; what it must hold then is made from the typemap.  Each
- * process has a part of the file of its own; each way is independent and collective.
+ * A type describes memory.  The view of the file is bytes, or another type that MPI allows
+ * there; what the file must hold then is derived from the typemap.  Each process has a part
+ * of the file of its own; each way is tried independently and collectively.
  */
 #include "mt_types.h"
 
@@ -24,7 +24,7 @@ typedef struct {
     const char *what;
 } case_t;
 
-/* Displacements that never fall and are not negative. */
+/* Displacements must not decrease, or be negative. */
 static bool can_be_view(const mt_type_t *t)
 {
     MPI_Aint end = 0, lower, extent;
@@ -39,7 +39,7 @@ static bool can_be_view(const mt_type_t *t)
     return 0 == lower && extent >= end;
 }
 
-/* Where the i-th byte lies in a process's region is where the view's typemap says. */
+/* The view's typemap says where the i-th byte is in a process's region. */
 static void lay_file(case_t *c)
 {
     memset(c->file, 0, c->region);

@@ -1,25 +1,25 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Files that something is odd with; what is said of it is a script's to look at.
+ * Files with something odd about them; a script checks the messages.
  *
  *   odd open FILE      open for reading and writing, close
- *   odd locks FILE     so, where a lock of one process is not seen by others
+ *   odd locks FILE     the same, where processes do not see one another's locks
  *   odd AT FILE        one more region, of 1,000 bytes from AT on
  *   odd many FILE      many of them, more than an extended attribute holds
  *   odd label FILE     one of label "else"
- *   odd back FILE      whose filetype falls back
- *   odd runs FILE      of more runs than a map may have
+ *   odd back FILE      one whose filetype has decreasing offsets
+ *   odd runs FILE      one of more runs than a map may have
  *   odd clear FILE     one that is plain
- *   odd rest FILE      none, but that the rest is plain
+ *   odd rest FILE      none, except that the rest is plain
  *   odd chacha FILE    one under ChaCha20-Poly1305
  *   odd write FILE     open for writing alone, close
- *   odd own FILE       open a new one that may not be there, close
- *   odd once FILE      so, for writing alone, where rank 0 alone may read what it made
- *   odd late FILE      open an empty one for reading, with a label: nothing is there; then somebody puts plain bytes there
+ *   odd own FILE       open a new one that must not exist, close
+ *   odd once FILE      the same, for writing only, where only rank 0 may read what it made
+ *   odd late FILE      open an empty one for reading, with a label: it has no bytes; then plain bytes are put there
  *   odd gone FILE      open to delete it when it is closed
  *
- * 0 when nothing was refused.
+ * Exits with 0 when nothing was refused.
  */
 #define _GNU_SOURCE
 #include "mt.h"
@@ -36,7 +36,7 @@ enum { RUNS = 1048577, MANY = 60 };
 
 static bool blind, no_reader;
 
-/* Stands in for the C library's, also in Open MPI: to ask for locks finds none. */
+/* Replaces the C library's, also in Open MPI: a query for locks finds none. */
 int fcntl(int fd, int command, ...)
 {
     va_list list;
@@ -119,7 +119,7 @@ static int set_maps(MPI_File f, const char *mode)
     return rc;
 }
 
-/* 0: one for which a map is made. */
+/* 0: a mode for which a map is made. */
 static int amode_of(const char *mode)
 {
     return 0 == strcmp(mode, "open") || 0 == strcmp(mode, "locks") ? MPI_MODE_RDWR
@@ -130,7 +130,7 @@ static int amode_of(const char *mode)
            : 0 == strcmp(mode, "gone") ? MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE : 0;
 }
 
-/* Read by all, together, alone, and without waiting. */
+/* All read: collectively, independently, and nonblocking. */
 static void read_each(MPI_File f, int wanted, const char *what)
 {
     for (int way = 0; way < 3; way++) {

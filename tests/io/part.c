@@ -123,7 +123,7 @@ void part_set_view(const part_t *part, MPI_File f, int rank)
 
 /* ---- memory ---- */
 
-/* Pieces one behind the other, with gaps, from the front or from the back. */
+/* Pieces one after the other, with gaps, from the front or from the back. */
 static void lay_out(part_memory_t *memory, uint64_t state, size_t n, bool backwards)
 {
     size_t left = n, at = 0, most = n / (PART_PIECES - 1) + 1;

@@ -3,8 +3,8 @@
  *
  * Random accesses to a range of a file: units of it are dealt to processes, some
  * to one of them several times in a round, and each has a view of its own units,
- * built in one of several ways.  What lies in memory lies there in another
- * order, described by another datatype.
+ * built in one of several ways.  In memory the bytes are in another order,
+ * described by another datatype.
  */
 #ifndef TESTS_IO_PART_H
 #define TESTS_IO_PART_H
@@ -32,8 +32,8 @@ void part_clip(part_t *part, size_t end);
 size_t part_pack(const part_t *part, int rank, const unsigned char *file, unsigned char *packed);
 void part_set_view(const part_t *part, MPI_File f, int rank);
 
-/* Memory for n packed bytes: a type of which one is transferred, at the start
- * of a buffer of at most 2 n + 64 bytes; where each byte is there. */
+/* Memory for n packed bytes: a type, of which one element is transferred, at the
+ * start of a buffer of at most 2 n + 64 bytes; and where each byte is there. */
 typedef struct part_memory {
     MPI_Datatype type;
     int count, pieces;

@@ -2,19 +2,19 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A file is overwritten, piece by piece, over a device that logs its writes
- * (dm-log-writes); then the log is replayed, and at each FLUSH or FUA, that is in
- * every state in which power could have been lost with all before it on the disk,
- * the file system is mounted and the file is read.
+ * (dm-log-writes); then the log is replayed, and at each FLUSH or FUA (a state in
+ * which power could have been lost with everything before it on the disk) the file
+ * system is mounted and the file is read.
  *
  *     power write FILE DEVICE steps=N          a mark in the log after each sync
  *     power replay LOG DEVICE DIR steps=N      LOG, what it is replayed onto, where that is mounted
- *     power life FILE base=N since=N last=N    for a machine that is killed: if since > 0, look at what the
- *                                              life before left, which began at `last`; then write on from
- *                                              `base`, and say what was synced
+ *     power life FILE base=N since=N last=N    for a machine that is killed: if since > 0, check what the
+ *                                              previous life left, which began at `last`; then go on from
+ *                                              `base`, and print what was synced
  *
  * Every block is as it was at the last mark, or as a later step made it.  Prints how
- * many states were looked at and in how many a block was lost; `lost=1`: it
- * ends at the first such state, and has to (the barriers were left out), or this shows nothing.
+ * many states were checked and in how many a block was lost.  `lost=1`: it ends
+ * at the first such state, and must find one (the barriers were left out), or the test shows nothing.
  */
 #include "mt.h"
 
@@ -89,7 +89,7 @@ static void mark(const char *device, int step)
     MT_CHECK(0 == system(command), "%s", command);
 }
 
-/* The kernel writes back one file or the other when it likes, and so does this. */
+/* The kernel writes back either file whenever it likes, and so does this. */
 static void write_back(const char *path, int step)
 {
     char name[1024];
@@ -103,7 +103,7 @@ static void write_back(const char *path, int step)
     close(fd);
 }
 
-/* From `base` on; device NULL: what was synced is said, not marked. */
+/* From `base` on; device NULL: print what was synced instead of marking it. */
 static void write_steps(const char *path, int steps, const char *device)
 {
     MPI_File f = opened(path, MPI_MODE_CREATE | MPI_MODE_RDWR);
@@ -145,7 +145,7 @@ typedef struct log_entry {
 static unsigned char *image;
 static size_t image_bytes;
 
-/* Blocks that are not as of any step from `since` to `steps`. */
+/* The number of blocks that do not match any step from `since` to `steps`. */
 static int lost_of(const char *path, int since, int steps)
 {
     MPI_File f = opened(path, MPI_MODE_RDONLY);
@@ -224,7 +224,7 @@ static void replay(const char *log, const char *device, const char *directory, i
     close(fd);
 }
 
-/* The life before may have got further than it was heard to say. */
+/* The previous life may have got further than what it could print. */
 static void live(const char *path)
 {
     int since = (int) mt_arg("since", 0);

@@ -1,13 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Encryption that is asked for after a file was opened without a label, whichever components have the file:
+ * Encryption that is requested after a file was opened without a label, whichever components handle the file:
  *
  *     request DIR REQUEST...      each of: map (MPIX_File_set_encryption_map), view, view-one (rank 1 alone asks),
  *                              info, info-one (MPI_File_set_info)
  *
- * The request fails on every rank, or is served; where it failed, so does every later call that
- * moves data, on every rank, none of which waits for another.  Nothing written then is in a file.
+ * The request fails on every rank, or is served; if it fails, so does every later call that
+ * moves data, on every rank, without waiting for another.  Nothing written then is in a file.
  */
 #define _GNU_SOURCE
 #include "mt.h"
@@ -102,7 +102,7 @@ static int ask(MPI_File f, const char *how)
     return rc;
 }
 
-/* Of this file, and of those that OMPIO makes beside it. */
+/* Neither in this file, nor in those that OMPIO makes beside it. */
 static void nothing_in_clear(const char *directory)
 {
     static unsigned char bytes[1 << 16];

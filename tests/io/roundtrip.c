@@ -49,7 +49,7 @@ static MPI_Info info_at_open(const world_t *w)
     return info;
 }
 
-/* `last`: of what is asked for; a rest is. */
+/* `last`: this is the last request; a rest is requested there. */
 static MPI_Info info_of(const world_t *w, int region, bool last)
 {
     MPI_Info info = info_at_open(w);
@@ -85,7 +85,7 @@ static void draw_world(world_t *w)
     }
 }
 
-/* Rows of the regions take turns, behind a head that is the rest. */
+/* Rows of the regions alternate, after a head that is the rest. */
 static size_t head_of(const world_t *w) { return w->head ? 777 : 0; }
 
 static int region_at(const world_t *w, size_t at)
@@ -137,7 +137,7 @@ static MPI_File open_new(const world_t *w, const team_t *team)
 
     MT_MPI(MPI_File_open(team->comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR, open, &f));
     MT_MPI(MPI_Info_free(&open));
-    /* in one call, each rank its own; what is left in further calls, by all */
+    /* in one call, each rank asks for its own; then all ask for the others in further calls */
     for (int i = 0; i < w->regions; i++) {
         int region = i + (0 == i ? team->rank % w->regions : 0);
         MPI_Info info = info_of(w, region, w->regions - 1 == i);
@@ -281,7 +281,7 @@ static void reopen(const world_t *w)
     free_team(&team);
 }
 
-/* Where the data begins: in one file, behind header area and control area of the only group that there is. */
+/* Where the data begins: in one file, after the header area and the control area of the only group. */
 static long data_at(FILE *raw)
 {
     unsigned char head[64];
@@ -295,7 +295,7 @@ static long data_at(FILE *raw)
     return at;
 }
 
-/* What is on disk: plaintext where, and only where, the map says so. */
+/* The disk has plaintext where, and only where, the map says so. */
 static void look_at_disk(const world_t *w)
 {
     FILE *raw = fopen(path, "rb");
@@ -366,7 +366,7 @@ static void run_case(int number)
     seen.collective += seen.case_collective;
 }
 
-/* Many cases have to be of all kinds. */
+/* Many cases must cover all kinds. */
 static void look_at_shares(void)
 {
     bool many_nodes = false;

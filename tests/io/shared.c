@@ -5,7 +5,7 @@
  *   shared FILE make            an empty encrypted file
  *   shared FILE write APP APPS  the pieces of application APP of APPS, each
  *                               process its own, some of them twice
- *   shared FILE read UNIT       all pieces, in a view of units dealt in turn
+ *   shared FILE read UNIT       all pieces, in a view of units dealt round-robin
  */
 #include "mt.h"
 

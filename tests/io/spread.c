@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Who does the cipher of collective calls: spread DIR.  MPI_T counts what each
- * process sealed and opened.  By default several of a node do, and blocks are not
- * cut where a cycle ends; hints of the user's decide otherwise; what is read is
+ * Which processes do the encryption of collective calls: spread DIR.  MPI_T counts
+ * what each process sealed and opened.  By default several of each node do, and
+ * cycles end between blocks; the user's hints can change that; the data read is
  * right either way, also where the pieces of the view are shorter than a block.
  */
 #include "mt.h"
@@ -31,7 +31,7 @@ static long long count_of(MPI_T_pvar_handle handle)
     return (long long) value;
 }
 
-/* On how many processes it grew; *all: by how much, all together. */
+/* On how many processes the count grew; *all: by how much in total. */
 static int busy(MPI_T_pvar_handle handle, long long before, long long *all)
 {
     long long grown = count_of(handle) - before;
@@ -58,7 +58,7 @@ static MPI_File open_file(int mode, const char *hint, const char *value)
     return f;
 }
 
-/* Everybody's blocks in turn: whole ones, or pieces of them. */
+/* The blocks of all processes alternate: whole ones, or pieces of them. */
 static void view(MPI_File f, int bytes, int count)
 {
     MPI_Datatype blocks;

@@ -1,16 +1,16 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Processes that write for ever, and the look at what is there when one of them
- * was killed: storm DIR write|check [seed=S].
+ * Processes that write for ever, and a check of the file after one of them was
+ * killed: storm DIR write|check [seed=S].
  *
- * The file is pieces that belong to the processes by turns; blocks hold pieces
- * of several of them.  A process writes one piece, or many in one call, with a
- * pattern of the piece and its version.  Before and after that it notes the
- * version in a journal, which is memory of a file and outlives it.  Whatever was
- * killed, the part of a piece in a block is then of a version between the one
- * that was finished and the one that was begun.  A block that cannot be read is
- * one in which nothing was ever finished.
+ * The file consists of pieces that belong to the processes in turn; a block holds
+ * pieces of several of them.  A process writes one piece, or many in one call, with
+ * a pattern of the piece and its version.  Before and after that it notes the
+ * version in a journal, which is a mapped file and outlives it.  Whatever was
+ * killed, the part of a piece in a block is then of a version between the last
+ * finished and the last begun one.  A block that cannot be read is one in which
+ * nothing was ever finished.
  */
 #include "mt.h"
 
@@ -67,7 +67,7 @@ static void write_many(MPI_File f, int from, int to)
     }
 }
 
-/* What a killed predecessor began is written again: its begun version is the next. */
+/* Write again what a killed predecessor began: its begun version is the next. */
 static void storm(MPI_File f, uint64_t state)
 {
     MPI_Datatype piece, filetype;
@@ -82,7 +82,7 @@ static void storm(MPI_File f, uint64_t state)
     }
 }
 
-/* ---- the look ---- */
+/* ---- the check ---- */
 
 static bool part_is_sound(int piece, int from, int to, const unsigned char *bytes)
 {

@@ -19,7 +19,7 @@ enum { BLOCK = 4096, BLOCKS = 24, BYTES = BLOCK * BLOCKS };
 
 static char path[1024], sidecar[1100];
 static const char *entries;             /* the file that has them */
-static bool one;                        /* the same: one file (docs/design/012-one-file.rst) */
+static bool one;                        /* one file (docs/design/012-one-file.rst) */
 static unsigned char text[BYTES], buffer[BYTES];
 
 static void poke(const char *name, off_t at, const void *bytes, size_t count)
@@ -50,7 +50,7 @@ static uint64_t number(const char *name, off_t at, size_t bytes)
     return value;
 }
 
-/* Where a byte of the file lies, all of which is in the first group; and the entry of a block. */
+/* Where a byte of the file is, all of which is in the first group; and the entry of a block. */
 static off_t data_at(off_t offset) { return one ? (off_t) (number(path, 56, 8) + number(path, 48, 8)) + offset : offset; }
 
 static off_t end_at(off_t bytes) { return data_at(bytes - 1) + 1; }
@@ -100,7 +100,7 @@ static void check(int rc, bool good, const char *what, const char *call)
     }
 }
 
-/* Everybody reads everything, in one call and through a view of every size-th kilobyte. */
+/* All read everything, in one call and through a view of every size-th kilobyte. */
 static void read_all(bool good, const char *what)
 {
     MPI_File f;
@@ -189,8 +189,8 @@ static void overwrite(void)
     MT_MPI(MPI_File_close(&f));
 }
 
-/* A block overwritten last is in its room, too: what happens to the data does not
- * matter then, as nothing but the newest version opens. */
+/* A block whose last write was an overwrite is in its room, too: changes of the data
+ * do not matter then, as only the newest version opens. */
 static void overwritten(bool sealed)
 {
     unsigned char byte = 0x55;
@@ -205,8 +205,8 @@ static void overwritten(bool sealed)
     make(1);
 }
 
-/* The same text, sealed anew; then a block of before, which a key holder did
- * write here. */
+/* The same text, sealed again; then an earlier block is put back, which a key
+ * holder did write here. */
 static void older(bool sealed)
 {
     static unsigned char data[BLOCK], entry[96], zeros[BLOCK];
@@ -240,7 +240,7 @@ static void older(bool sealed)
     make(1);
 }
 
-/* The storage gives a file that is open another end. */
+/* The storage moves the end of a file that is open. */
 static void another_end(off_t end, const char *what)
 {
     MPI_File f;
@@ -299,7 +299,7 @@ static int open_to_write(MPI_File *f)
     return class;
 }
 
-/* Who opens a sealed file for writing seals it again: not what others put there. */
+/* Processes that open a sealed file for writing seal it again, but not what others put there. */
 static void laundered(void)
 {
     MPI_File f;
@@ -380,7 +380,7 @@ static void maps(void)
         byte = 0xff;
         poke(entries, one ? 17 : 9, &byte, 1);
     }
-    open_fails(one ? MPIX_ERR_CRYPT_FORGED : MPI_ERR_IO, "another version of the format");     /* which has a CRC in one file */
+    open_fails(one ? MPIX_ERR_CRYPT_FORGED : MPI_ERR_IO, "another version of the format");     /* in one file it has a CRC */
     mt_group("maps changed");
 }
 

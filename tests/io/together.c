@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Several open a file at the same time that none of them finds there: every
- * process for itself, halves of the job, with a map or without.  It is made
- * once; all write pieces of the same blocks, and read everything.  Before some
- * rounds lies what a maker left that was killed.  together DIR [rounds=N]
+ * Several processes open a file at the same time that does not exist yet: each on
+ * its own, or halves of the job, with a map or without.  It is made once; all write
+ * pieces of the same blocks, and read everything.  Some rounds begin with the
+ * remains of a maker that was killed.  together DIR [rounds=N]
  */
 #define _GNU_SOURCE
 #include "mt.h"
@@ -52,7 +52,7 @@ static void write_and_close(MPI_File f)
     MT_MPI(MPI_File_close(&f));
 }
 
-/* Everybody has the whole file, of which nothing lies there as it is. */
+/* All read the whole file, of which nothing is on disk in clear. */
 static void look(void)
 {
     unsigned char bytes[BYTES];
@@ -97,7 +97,7 @@ static MPI_File open_new(MPI_Comm comm, MPI_Info info)
     return f;
 }
 
-/* With the default map; what was left lies beside every fourth. */
+/* With the default map; a killed maker's remains are beside every fourth file. */
 static void by_default(const char *directory, const char *kind, MPI_Comm comm, int rounds)
 {
     MPI_Info info = ask("lab", BLOCK);
@@ -127,7 +127,7 @@ static int set_map(MPI_File f, int at, bool once, int block)
     return rc;
 }
 
-/* With a map of the program's, the same of all. */
+/* With a map of the program's, the same for all. */
 static void by_map(const char *directory, MPI_Comm comm, int rounds)
 {
     for (int round = 0; round < rounds; round++) {
@@ -144,8 +144,8 @@ static void by_map(const char *directory, MPI_Comm comm, int rounds)
     mt_group("map: %d files", rounds);
 }
 
-/* Of each another one, of the same bytes or of others: one process makes the
- * file, and the others are told. */
+/* Each process has another map, of the same bytes or of others: one process makes
+ * the file, and the others are told. */
 static void by_other_maps(const char *directory, int rounds)
 {
     for (int round = 0; round < rounds; round++) {
@@ -188,8 +188,8 @@ static void *kill_it(void *arg)
     return NULL;
 }
 
-/* Made before MPI is started, and so no process of its own for MPI: it holds
- * all locks of a new sidecar, and ends no other way than by being killed. */
+/* Forked before MPI starts, so MPI does not know it: it holds all locks of a new
+ * sidecar, and ends only when it is killed. */
 static pid_t start_maker(const char *directory, int rank)
 {
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

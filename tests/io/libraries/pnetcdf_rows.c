@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A program of PnetCDF that knows nothing of encryption: two variables, written
- * by rows, one of them by calls that are put together, read by columns.
+ * by rows, one of them by combined nonblocking calls, read by columns.
  * pnetcdf_rows FILE write|read
  */
 #include <mpi.h>

@@ -5,7 +5,7 @@
  * digest only, and each of them is noted.  One that is written while bytes of the sidecar still
  * wait to be brought to the storage may be ahead of the sidecar's map after a power cut.
  *
- *   AHEAD_LOG      where each digest leaves a line: "behind", or "ahead", which is wrong
+ *   AHEAD_LOG      gets a line for each digest: "behind", or "ahead", which is wrong
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD) that writes an encrypted file: one of
- * its processes dies at a chosen write to one of the file's two parts, or of one file, to data or to what lies beside it.
+ * its processes dies at a chosen write to one of the file's two parts or, in one file, to data or to what is beside it.
  *
  *   KILL_RANK     the process that dies
  *   KILL_AT       at which of its writes, from 1, which is its first to the data
@@ -46,7 +46,7 @@ static uint64_t little(const unsigned char *bytes)
     return value;
 }
 
-/* Of one file: what lies at this place, by the header; and the header itself, which is not there yet. */
+/* In one file: the part at this place, by the header; or the header itself, which is not there yet. */
 static int part_of_one(const unsigned char *header, off_t at)
 {
     uint64_t group = little(header + 40), control = little(header + 48), before = little(header + 56);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loaded before a program (LD_PRELOAD) that opens an encrypted file: one of its processes looks
- * at the names of files as if it had looked before the file was made.
+ * Loaded before a program (LD_PRELOAD) that opens an encrypted file: one of its processes sees
+ * file names as they were before the file was made.
  *
  *   LATE_RANK   that process
  *   LATE_LOG    gets a line for each look that found nothing because of this

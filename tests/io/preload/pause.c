@@ -1,14 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loaded before a program (LD_PRELOAD): it stops before one of its renames, of its calls that
- * bring a file to the storage, or of its reads, until it may go on.
+ * Loaded before a program (LD_PRELOAD): it stops before one of its renames, syncs or reads,
+ * until it may go on.
  *
  *   PAUSE_IN      rename, renameat2, fsync or preadv
  *   PAUSE_AT      before which of them, from 1
  *   PAUSE_READY   a file that is made then
  *   PAUSE_END     it goes on when this is there
- *   PAUSE_WAITS   a file that is made when a lock is asked for that another process has
+ *   PAUSE_WAITS   a file that is made when it waits for a lock that another process has
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

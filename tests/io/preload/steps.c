@@ -5,13 +5,13 @@
  * changes the file STEP_FILE or its sidecar, or what is made beside it to become that file.
  *
  *   STEP_HOW   kill      the process dies before call STEP_AT, from 1
- *              cut       the same; but if that is a write, nine tenths of its first piece are done: of a map, more than
- *                        what a new one shares with the old one
- *              full      from that call on, what writes to the sidecar or an attribute finds no space
+ *              cut       the same; but if that is a write, nine tenths of its first piece are done: for a map, more
+ *                        than a new one shares with the old one
+ *              full      from that call on, writes to the sidecar or an attribute find no space
  *              run       when the data was unlinked, STEP_DO is run by a shell
- *              no-attr   (all ranks) nobody may write attributes, and to ask for one finds none
+ *              no-attr   (all ranks) attributes cannot be written, and none is found
  *   STEP_LOG   gets a line when it has happened
- *   STEP_ALL   of one file: what writes to the data finds no space either
+ *   STEP_ALL   one file: writes to the data find no space either
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
