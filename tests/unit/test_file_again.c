@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Blocks that begin anew: behind a cut, where the room of the earlier block is, and
+ * Blocks that start over: beyond a cut, where the earlier block's room still is, and
  * after a first write that was cut short.  No old data is ever returned as valid, a
  * writer can go on, and forged data stays an error for every process.  And a call
- * whose lock cannot be given back.
+ * whose lock cannot be released.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -50,7 +50,7 @@ static uint8_t *entry_of(memory_t *memory, uint64_t block)
            block * OPAL_CRYPTFILE_ENTRY_BYTES;
 }
 
-/* ---- behind a cut ---- */
+/* ---- beyond a cut ---- */
 
 static void test_cut(uint64_t keep)
 {
@@ -72,7 +72,7 @@ static void test_cut(uint64_t keep)
         UNIT_REQUIRE(OPAL_CRYPT_OK == read_block(&memory, block) && 0 == memcmp(out, one + block * B, B));
         data[3] ^= 1;                   /* its data is damaged */
         UNIT_REQUIRE(OPAL_CRYPT_ERR_AUTH == read_block(&memory, block));
-        memcpy(data, old + block * B, B);       /* the data of before was never replaced */
+        memcpy(data, old + block * B, B);       /* the earlier data was never replaced */
         UNIT_REQUIRE(OPAL_CRYPT_ERR_AUTH == read_block(&memory, block));
     }
     UNIT_CHECK(true);

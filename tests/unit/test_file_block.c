@@ -164,7 +164,7 @@ static int by_nonce(const void *a, const void *b)
     return 0 != salt ? salt : left->counter < right->counter ? -1 : left->counter > right->counter;
 }
 
-/* Sorted; returns how many stand twice, and counts the S. */
+/* Sort them; returns how many are there twice, and counts the S. */
 static unsigned repeats(opal_cryptfile_slot_t *slots, unsigned count, unsigned *salts, uint64_t *highest)
 {
     unsigned found = 0;

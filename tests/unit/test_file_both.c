@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The engine over files that Python wrote, of random maps (tests/vectors/onefile_both.py): it reads what the other one
- * wrote, then writes, cuts, lengthens and seals, and leaves the file for the other one to read.
+ * The engine on files with random maps that Python wrote (tests/vectors/onefile_both.py): it reads what Python wrote,
+ * then writes, cuts, lengthens and seals, and leaves the file for Python to read.
  *
  *     test_file_both NAME...       NAME.one and NAME.plain are read, and replaced; NAME.root is made
  */
@@ -54,7 +54,7 @@ static void leave_bytes(const char *name, const char *what, const void *bytes, s
     UNIT_REQUIRE(NULL != out && count == fwrite(bytes, 1, count, out) && 0 == fclose(out));
 }
 
-/* Another process: fresh S. */
+/* As another process, with fresh S. */
 static void open_both(both_t *both)
 {
     const opal_cryptfile_of_t of = {&both->memory.super, first_provider, NULL, 0};
@@ -77,7 +77,7 @@ static void open_both(both_t *both)
     free(image.bytes);
 }
 
-/* Pieces of regions from `at` on, at most so many bytes, each at its own place of `buffer`. */
+/* Pieces of regions from `at` on, at most `bytes` bytes, each at its own place in `buffer`. */
 static size_t pieces_from(const both_t *both, uint64_t at, uint64_t bytes, uint8_t *buffer, opal_cryptfile_request_t *requests)
 {
     uint32_t hint = 0, region;
@@ -173,7 +173,7 @@ static void seal_it(both_t *both, const char *name)
     leave_bytes(name, "root", text, strlen(text));
 }
 
-/* What the other one sealed; it wrote the root's text. */
+/* Check and remove the seal that Python made; it wrote the root's text. */
 static void take_off_seal(both_t *both, const char *name)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES], wanted[OPAL_CRYPT_HASH_BYTES], text[ONE_ROOM >> 8] = "";

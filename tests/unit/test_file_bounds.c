@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What is assumed about a file before anything in it was opened: how long its
- * blocks are, where it ends, which blocks a cut goes through; and what is left
+ * What is assumed about a file before anything in it has opened: how long its
+ * blocks are, where it ends, which blocks a cut goes through; and what remains
  * of its old data.
  */
 #include "tests/unit/file_memory.h"
@@ -51,7 +51,7 @@ static void test_forged_length(void)
         UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, block * B, text + block * B, B));           /* a whole block may */
     }
     memset(slot_of(&memory, 1), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
-    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));     /* deleted: a hole to a writer */
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));     /* deleted: a hole, to a writer */
     memory_copy(&memory, &good);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));
     memcpy(text + B, patch, sizeof(patch));
@@ -83,12 +83,12 @@ static void test_torn(void)
     opal_cryptfile_destroy(file);
     memory_free(&memory);
 
-    file = written(&memory, text, 100);                 /* as far as the file goes */
+    file = written(&memory, text, 100);                 /* up to the end of the file */
     memset(slot_of(&memory, 0), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 99));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 100));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text + 2 * B, B));
-    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, 7));       /* of a hole */
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, 7));       /* into a hole */
     memset(text + 100, 0, B - 100);
     memset(text + B + 7, 0, B - 7);
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, SIZE, &got) && SIZE == got);
@@ -97,12 +97,12 @@ static void test_torn(void)
     memory_free(&memory);
 }
 
-/* ---- an atomic read, and somebody who had the lock before ---- */
+/* ---- an atomic read, and an earlier holder of the lock ---- */
 
 static struct {
     opal_cryptfile_t *file;             /* NULL: the holder is done */
     const uint8_t *text;
-    uint64_t size;                      /* what the file then has */
+    uint64_t size;                      /* of the file then */
 } before;
 
 static int lock_after(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
@@ -147,7 +147,7 @@ static void test_atomic_end(void)
     memory_free(&memory);
 }
 
-/* Only the keys of blocks that are cut. */
+/* A cut needs only the keys of blocks that it goes through. */
 static void test_cut_without_key(void)
 {
     static const region_spec_t split[2] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1000, true, 1, {{0, 1000, 0}}},
@@ -246,7 +246,7 @@ static void test_far_locks(void)
     memory_free(&memory);
 }
 
-/* Each new map goes to the slot that the last one did not, over what that had. */
+/* Each new map overwrites the slot that the last one did not go to. */
 static void test_maps_overwritten(void)
 {
     memory_t memory;

@@ -50,7 +50,7 @@ typedef struct step {
     uint64_t cut;                       /* > 0: instead, cut the file to this length */
 } step_t;
 
-/* A process with `life` pieces to write takes the step; returns what it got. */
+/* A process that can write `life` pieces takes the step; returns its result. */
 static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
 {
     opal_cryptfile_t *file = open_file(&memory->super, spec, 1, uuid, NULL);
@@ -65,7 +65,7 @@ static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
     return rc;
 }
 
-/* Every block is one of `count` versions, as far as the file goes: a process
+/* Every block is one of `count` versions, up to the end of the file: a process
  * that dies before it lengthened the file leaves the new block in its room, at
  * the old size.  Blocks that `torn` names may be torn. */
 static unsigned judge(memory_t *memory, texts_t *const *versions, int count, const int *torn)

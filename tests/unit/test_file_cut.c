@@ -3,8 +3,8 @@
  *
  * A process is killed while it writes; the next one gives the file a size, and writes on.
  * Until then each block is the old or the new one.  From then on the file is what a plain
- * one would be: nothing of the killed write comes back behind the size that was set, and
- * nothing makes the file longer but what is written.
+ * one would be: nothing of the killed write comes back beyond the size that was set, and
+ * only writes make the file longer.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -52,7 +52,7 @@ static opal_cryptfile_t *opened(memory_t *memory, const layout_t *of)
     return open_file(&memory->super, of->regions, of->count, uuid, NULL);
 }
 
-/* Which region has this byte?  *block: of the region; *bytes: how many bytes the answer holds for. */
+/* Which region has this byte?  *block: its block there; *bytes: for how many bytes the answer holds. */
 static unsigned owner(const opal_cryptfile_t *file, const layout_t *of, size_t at, uint64_t *block, size_t *bytes)
 {
     uint64_t plain, together = 0;
@@ -245,7 +245,7 @@ static void test_append(const layout_t *of, size_t old, size_t count)
     memory_free(&memory);
 }
 
-/* ---- emptied by others ---- */
+/* ---- emptied by another program ---- */
 
 /* The data is emptied: by another program, or by storage when power fails.  Setting any size repairs that. */
 static unsigned emptied(memory_t *memory, model_t *model, size_t size)
@@ -274,7 +274,8 @@ static void test_emptied(const layout_t *of, unsigned times)
     memory_free(&memory);
 }
 
-/* Blocks that can be read though a cut by others at `end` took `least` bytes of them or more, or that read as something else. */
+/* Blocks that can be read although another program's cut at `end` took `least` or more bytes of them, or that read
+ * wrong. */
 static unsigned come_back(memory_t *memory, const model_t *model, size_t end, size_t least)
 {
     opal_cryptfile_t *file = opened(memory, model->of);
@@ -293,7 +294,7 @@ static unsigned come_back(memory_t *memory, const model_t *model, size_t end, si
     return wrong;
 }
 
-/* A program without MPI-IO cuts the data, and perhaps makes it longer again: no room of an overwrite brings anything back. */
+/* A program without MPI-IO cuts the data, and perhaps lengthens it again: no overwrite's room brings anything back. */
 static void test_cut_by_others(const layout_t *of, unsigned times)
 {
     unsigned wrong[2] = {0, 0};
@@ -320,7 +321,7 @@ static void test_cut_by_others(const layout_t *of, unsigned times)
     memory_free(&memory);
 }
 
-/* ---- anything ---- */
+/* ---- random lives ---- */
 
 static void any_write(memory_t *memory, model_t *model, unsigned *wrong)
 {

@@ -45,7 +45,7 @@ static const struct {
       {1, OPAL_AEAD_AES_256_GCM, 4096, 10801, 1, false, 1, {{0, 1, 0}}}}},
 };
 
-/* Bytes that no region holds stay out of it. */
+/* Bytes of no region are left out. */
 static bool covered(const region_spec_t *specs, unsigned count, uint64_t at)
 {
     for (unsigned i = 0; i < count; ++i) {
@@ -66,7 +66,7 @@ static bool covered(const region_spec_t *specs, unsigned count, uint64_t at)
     return false;
 }
 
-/* Up to 5 disjoint requests in any order, in memory that is cut otherwise. */
+/* Up to 5 disjoint requests in any order, with memory in other pieces. */
 static size_t draw_requests(opal_cryptfile_request_t *requests, uint8_t *memory, const uint8_t *mask)
 {
     size_t count = 1 + draw(5), used = 0;

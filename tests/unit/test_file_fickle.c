@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Storage that answers the same read differently each time: what is used later need
- * not be what was checked before, unless that was kept.
+ * Storage that answers the same read differently each time: data that is read again
+ * may differ from what was checked, unless that was kept.
  */
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "opal/mca/common/cryptfile/file/store.h"
@@ -15,7 +15,7 @@ static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file fickle uui";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t one[SIZE], two[SIZE];
 
-/* These bytes of the sidecar differ in the reads that are given: bit n is read n. */
+/* These bytes of the sidecar differ in some reads: bit n stands for read n. */
 static struct {
     uint64_t at;
     const uint8_t *bytes;
@@ -64,7 +64,7 @@ static void put(memory_t *memory, const uint8_t *text)
     opal_cryptfile_destroy(file);
 }
 
-/* An entry is empty when a writer looks, and when it looks again leads to an older version. */
+/* An entry is empty when a writer looks first, and leads to an older version when it looks again. */
 static void test_entry(uint64_t block)
 {
     static const uint8_t empty[OPAL_CRYPTFILE_ENTRY_BYTES];
@@ -103,7 +103,7 @@ static void seal(memory_t *memory, uint8_t number, uint8_t hash[OPAL_CRYPT_HASH_
     opal_cryptfile_destroy(file);
 }
 
-/* The root that a user keeps is that of the sealed data, and what is read belongs to the root that the user kept. */
+/* The root that a user keeps is that of the sealed data, and the data read matches the root that the user kept. */
 static void test_root(void)
 {
     const uint64_t at = opal_cryptfile_sidecar_directory_at(0);
@@ -124,7 +124,7 @@ static void test_root(void)
     seal(&memory, 2, second);
     const unsigned reads = lie.reads;
 
-    /* Telling: from the last read on, or from any other, that of before. */
+    /* Printing it: the earlier root is read from the last read on, or from any other. */
     UNIT_CHECK(0 != memcmp(first, second, sizeof(first)));
     for (unsigned n = 0; n <= reads; ++n) {
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory.super));
@@ -133,7 +133,7 @@ static void test_root(void)
         UNIT_CHECK(0 == memcmp(second, told, sizeof(told)));
     }
 
-    /* Demanding: all is old, but for the directory from the nth read on. */
+    /* Demanding it: everything is old, except for the directory from the nth read on. */
     memcpy(directory[1], memory.parts[OPAL_CRYPTFILE_SIDECAR].bytes + at, sizeof(directory[1]));
     for (unsigned n = 0; n < 4; ++n) {
         opal_cryptfile_t *file = opened(&old);
@@ -149,7 +149,7 @@ static void test_root(void)
     memory_free(&old);
 }
 
-/* A directory that is refused leaves nothing behind that is used. */
+/* Nothing of a refused directory is used. */
 static void test_directory(void)
 {
     const uint64_t at = opal_cryptfile_sidecar_directory_at(0);

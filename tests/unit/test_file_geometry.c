@@ -1,9 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The arithmetic of files that are one file, on random maps.  Of each twice: with groups of a few
- * bytes, where every byte is counted by hand, and with a geometry that may be, at random places
- * and at the very end.
+ * The arithmetic of files that are one file, on random maps.  Each map twice: with groups of a few
+ * bytes, where every byte is counted by hand, and with a valid geometry, at random places and at
+ * the very end.
  */
 #include "opal/mca/common/cryptfile/file/header.h"
 #include "tests/unit/unit.h"
@@ -35,7 +35,7 @@ static void add_region_at(opal_cryptfile_map_t *map, uint64_t displacement, uint
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tiling_make(&region->tiling, displacement, extent, once, runs, run_count, NULL));
 }
 
-/* [at, at + extent) cut into runs of up to three regions, and of none. */
+/* Cut [at, at + extent) into runs of up to three regions, and of no region. */
 static void add_cut(opal_cryptfile_map_t *map, uint64_t at, uint64_t extent, bool once, bool small)
 {
     opal_cryptfile_run_t runs[3][RUNS];
@@ -57,7 +57,7 @@ static void add_cut(opal_cryptfile_map_t *map, uint64_t at, uint64_t extent, boo
     }
 }
 
-/* Regions that share no byte: some that are there once, then a tile of others.  A plain one is between them. */
+/* Disjoint regions: some of one tile, then a repeating tile of others.  A plain one is between them. */
 static void make_random(opal_cryptfile_map_t *map, bool small)
 {
     uint64_t at = draw(2) * draw(small ? 20 : 5000), extent = 1 + draw(small ? 30 : 1u << (7 + draw(20)));
@@ -141,7 +141,7 @@ static void count_region(const opal_cryptfile_map_t *map, uint32_t number, uint6
     *entries += blocks;
 }
 
-/* All that begins does so before offset 200. */
+/* All regions begin before offset 200. */
 static uint64_t most_active_by_hand(const opal_cryptfile_map_t *map)
 {
     uint64_t data = opal_cryptfile_geometry_data(&map->geometry), most = 0;
@@ -158,7 +158,7 @@ static uint64_t most_active_by_hand(const opal_cryptfile_map_t *map)
     return most;
 }
 
-/* So many entries are enough, and one less is not. */
+/* The smallest number of entries fits, and one less does not. */
 static void check_fits(opal_cryptfile_map_t *map, uint32_t smallest)
 {
     const opal_cryptfile_geometry_t kept = map->geometry;
@@ -208,14 +208,14 @@ static void by_hand(void)
     drop_map(&map);
 }
 
-/* ---- geometries that may be ---- */
+/* ---- valid geometries ---- */
 
 static uint64_t up_to(uint64_t value, uint64_t unit)
 {
     return (value + unit - 1) / unit * unit;
 }
 
-/* With entries for all blocks that can be. */
+/* With entries for all possible blocks. */
 static void suit(opal_cryptfile_map_t *map)
 {
     uint32_t smallest, largest;
@@ -253,7 +253,7 @@ static void check_control_area(const opal_cryptfile_geometry_t *g)
     EXPECT(opal_cryptfile_geometry_roots(g) > 0);
 }
 
-/* Of all blocks of a group: entries follow one another, region by region, and are there. */
+/* The entries of all blocks of a group follow one another, region by region, and exist. */
 static void check_entries(const opal_cryptfile_map_t *map, uint64_t group)
 {
     const opal_cryptfile_geometry_t *g = &map->geometry;
@@ -289,7 +289,7 @@ static void check_byte(const opal_cryptfile_map_t *map, const opal_cryptfile_reg
     EXPECT(stand + together == opal_cryptfile_geometry_stand(g, &region->tiling, offset + together - 1) + 1);
 }
 
-/* What a new file of these regions gets is valid, fits, and leaves most of a group to data. */
+/* The geometry of a new file of these regions is valid, fits, and leaves most of a group to data. */
 static void check_choice(opal_cryptfile_map_t *map)
 {
     opal_cryptfile_geometry_t read, *g = &map->geometry;
@@ -358,7 +358,7 @@ static void at_random(void)
     drop_map(&map);
 }
 
-/* ---- geometries that may not be ---- */
+/* ---- invalid geometries ---- */
 
 static int parse_of(const opal_cryptfile_geometry_t *g)
 {
@@ -401,7 +401,7 @@ static void test_bounds(void)
     g = good;
     g.room_bytes = 512;
     UNIT_CHECK(OPAL_CRYPT_OK == parse_of(&g));
-    g.control_bytes += 512;                             /* whole rooms, but no whole pages */
+    g.control_bytes += 512;                             /* whole rooms, but not whole pages */
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == parse_of(&g));
 }
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Encrypted files that Python wrote (tests/vectors): map, blocks, rooms and
- * seal are read, and the bytes are the right ones.
+ * seal can be read, and the bytes are right.
  */
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "opal/mca/common/cryptfile/keystore/keystore_object.h"

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The beginning of files that are one file, against tests/vectors/onefile-v1.txt: what is chosen, where
- * things lie, and what becomes of every file there, good or bad; and the power goes
+ * The start of files that are one file, against tests/vectors/onefile-v1.txt: the geometry chosen, where
+ * things are, and the verdict on every file there, good or bad; and a loss of power
  * while one is made, or its map is changed.
  */
 #include "tests/unit/file_one.h"
@@ -11,7 +11,7 @@ static unsigned good_count, changed_count;
 
 /* ---- geometries and places ---- */
 
-/* n regions of `run` bytes in turn, as a map has them. */
+/* A map of n regions that alternate, `run` bytes each. */
 static opal_cryptfile_map_t *turns(const vector_block_t *vector)
 {
     uint32_t regions = (uint32_t) number_of(vector, "regions"), number;
@@ -114,11 +114,11 @@ static void check_changed(const one_file_t *file, const one_changed_t *changed)
     ++changed_count;
 }
 
-/* ---- the power goes while a file is made or a map is changed, or after a process was killed that changed it ---- */
+/* ---- power is lost while a file is made or a map is changed, or after the process that changed it was killed ---- */
 
 enum { FRONT = 8192, OPS = 64, DOUBT = 12 };
 
-static unsigned sector;                 /* what is written at once: of small maps a part */
+static unsigned sector;                 /* written at once: a part of a small map */
 
 typedef struct cache_op {
     uint64_t at;
@@ -126,7 +126,7 @@ typedef struct cache_op {
     uint8_t bytes[FRONT];
 } cache_op_t;
 
-/* What was told to the storage, sector by sector. */
+/* The calls to the storage, sector by sector. */
 typedef struct cache {
     opal_cryptfile_storage_t super;
     cache_op_t ops[OPS];
@@ -205,7 +205,7 @@ static void authenticate(opal_cryptfile_copy_state_t *copy)
     }
 }
 
-/* The next map, by a process that finds this on the disk and, beside it, what is in doubt. */
+/* Write the next map, as a process that finds this on the disk, and the writes in doubt. */
 static void change(changing_t *c, const uint8_t *front, uint64_t *to, cache_t *cache)
 {
     one_opened_t now, next;
@@ -225,7 +225,7 @@ static void change(changing_t *c, const uint8_t *front, uint64_t *to, cache_t *c
     one_close(&next);
 }
 
-/* `least`: a generation that was acknowledged. */
+/* `least`: the generation that was acknowledged. */
 static void try_change(changing_t *c, const uint8_t *disk, cache_op_t *const *doubt, unsigned doubts, uint64_t least, int depth)
 {
     cache_t *cache = malloc(sizeof(*cache));
@@ -264,7 +264,7 @@ static void try_change(changing_t *c, const uint8_t *disk, cache_op_t *const *do
     free(cache);
 }
 
-/* A file is made, in place of another one (`before`), or where nothing was: it is what it was, unfinished or whole. */
+/* Make a file, over another one (`before`) or where none was: afterwards it is as before, unfinished, or complete. */
 static void try_make(changing_t *c, const uint8_t *before, const opal_cryptfile_map_t *map)
 {
     cache_t *cache = calloc(1, sizeof(*cache));

@@ -104,9 +104,9 @@ static void check_bytes(sample_t *sample, opal_cryptfile_map_t *built)
     free(bytes);
 }
 
-/* Whatever byte is changed: the map is refused by its form, or by the MAC of
- * every region, or (in a wrapped key) the MACs still stand and the key does
- * not unwrap. */
+/* Whichever byte is changed: the map is refused by its form, or by the MAC of
+ * every region, or (in a wrapped key) the MACs are still right and the key
+ * does not unwrap. */
 static void check_flips(const sample_t *sample)
 {
     uint8_t *bytes = malloc(sample->count);

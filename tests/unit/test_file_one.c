@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The block engine over files that are one file: every block of the files that Python wrote, and of what was
- * made of them; random requests and sizes against a shadow; and a process that dies at each of its writes.
+ * The block engine on files that are one file: every block of the files that Python wrote, and of altered copies
+ * of them; random requests and sizes against a shadow; and a process that dies at each of its writes.
  *
  *     test_file_one DIRECTORY SEED     leaves the random files there, for the other reader (shell/vectors)
  */
@@ -17,7 +17,7 @@ enum { SHADOW = 5 << 19, B = 4096 };
 
 static unsigned block_count, bad_count, seal_count;
 
-/* The engine over an image that was opened; takes the map. */
+/* The engine on an image that was opened; takes over the map. */
 static opal_cryptfile_t *engine_of(memory_t *memory, const one_image_t *image, one_opened_t *opened)
 {
     const opal_cryptfile_of_t of = {&memory->super, first_provider, NULL, 0};
@@ -67,7 +67,7 @@ static void blocks_that_do_not_read(opal_cryptfile_t *file, uint64_t end, char *
     }
 }
 
-/* By its check, every room that was ever used is complete; how many there are. */
+/* Every room that was ever used is complete, by its check; returns how many there are. */
 static unsigned rooms_complete(const memory_t *memory, const opal_cryptfile_geometry_t *geometry)
 {
     const memory_part_t *part = &memory->parts[OPAL_CRYPTFILE_DATA];
@@ -93,7 +93,7 @@ static unsigned rooms_complete(const memory_t *memory, const opal_cryptfile_geom
 
 /* ---- seals ---- */
 
-/* In the words of the vectors: is all of it what was sealed?  The hash for the user. */
+/* In the words of the vectors: is the whole file what was sealed?  `hash`: for the user. */
 static const char *seal_of(opal_cryptfile_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
     opal_crypt_why_t why = {.topic = NULL};
@@ -185,13 +185,13 @@ static void changed_file(const one_file_t *one, const one_changed_t *changed)
 
 /* ---- files of our own ---- */
 
-/* Rows of 1,000 and 3,000 bytes in turn, and plain ones between them; in front of them a plain head.  Groups end within rows. */
+/* Rows of 1,000 and 3,000 bytes alternate, with plain ones between them, after a plain head.  Groups end in rows. */
 static const region_spec_t rows[] = {
     {1, OPAL_AEAD_AES_128_GCM, 512, 1000, 5000, false, 1, {{0, 1000, 0}}},
     {1, OPAL_AEAD_AES_256_GCM, B, 2000, 5000, false, 1, {{0, 3000, 0}}},
     {0, 0, 0, 5000, 5000, false, 1, {{0, 1000, 0}}},
     {0, 0, 0, 0, 1000, true, 1, {{0, 1000, 0}}}};
-/* Each there once, with short blocks at their ends, over the border of a group. */
+/* Regions of one tile, with short blocks at their ends, across the border of a group. */
 static const region_spec_t parts[] = {
     {1, OPAL_AEAD_AES_256_GCM, 1024, 0, 700001, true, 1, {{0, 700001, 0}}},
     {1, OPAL_AEAD_AES_128_GCM, 2048, 700001, 900000, true, 2, {{0, 300000, 0}, {400000, 500000, 0}}},
@@ -263,7 +263,7 @@ static void leave_bytes(const char *name, const char *what, const void *bytes, s
     UNIT_REQUIRE(NULL != out && count == fwrite(bytes, 1, count, out) && 0 == fclose(out));
 }
 
-/* A header, and a map with wrapped keys, in front of what the engine made. */
+/* Put a header, and a map with wrapped keys, in front of what the engine made. */
 static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_map_t *of, const shadow_t *shadow)
 {
     static const uint8_t label_key[32] = "the key of a label, of 32 bytes", head[6] = {1, 1, 1, 0, 40, 0};
@@ -290,7 +290,7 @@ static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_
     leave_bytes(name, "plain", shadow->bytes, shadow->size);
 }
 
-/* The file is sealed, and read by who demands that; the seal's hash as text. */
+/* Seal the file, and read it with that seal demanded; leaves the seal's hash as text. */
 static void seal_and_demand(const char *name, memory_t *memory, opal_cryptfile_t *file, const region_spec_t *specs, unsigned count,
                             const shadow_t *shadow)
 {
@@ -375,7 +375,7 @@ static void test_short_blocks(void)
     const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, LONG));
 
-    /* One that is damaged is written in full; what was sealed of it stays in its entry. */
+    /* A damaged one is written in full; its sealed field stays in its entry. */
     uint64_t block = opal_cryptfile_geometry_stand(&map->geometry, &map->regions[1].tiling, DATA - 1) / map->regions[1].block_bytes;
     uint8_t *entry = memory.parts[0].bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
     memset(entry + OPAL_CRYPTFILE_ENTRY_BYTES, 's', OPAL_CRYPT_HASH_BYTES);

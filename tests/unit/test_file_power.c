@@ -3,14 +3,14 @@
  *
  * A node loses power.  The storage keeps writes in a cache: of the pieces written since
  * the last barrier of that part, any may be there afterwards, and others are lost.  A
- * life is some writes, cuts and syncs; it ends by power or by a kill, and the next one
- * goes on with what it finds.
+ * life is some writes, cuts and syncs; it ends with a loss of power or a kill, and the
+ * next one goes on with what it finds.
  *
- * A file with a sidecar, and one that is one file, where the blocks are at the border of two groups.
+ * For a file with a sidecar, and for one that is one file, with blocks at the border of two groups.
  *
  * With the engine's barriers nothing is lost that was synced: each block reads as it
  * was at the last sync, or as a later step made it.  Without them, or with those of
- * one part only, the same lives lose blocks: else this would show nothing.
+ * one part only, the same lives lose blocks: else the test would show nothing.
  */
 #include "tests/unit/file_group.h"
 
@@ -20,7 +20,7 @@ static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file power uuid.";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 
 static bool one;                        /* else: with a sidecar */
-static uint64_t base;                   /* where the first block lies in the file */
+static uint64_t base;                   /* where the first block is in the file */
 
 /* ---- the storage ---- */
 
@@ -145,7 +145,7 @@ static int power_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
 typedef struct model {
     uint8_t version[BLOCKS][VERSIONS][B];
     int versions[BLOCKS];
-    bool hole[BLOCKS];                  /* one of them: then it may be torn, too */
+    bool hole[BLOCKS];                  /* also possible: then it may be torn, too */
 } model_t;
 
 static model_t model;
@@ -170,7 +170,7 @@ static uint64_t bytes_of(power_t *power, const opal_cryptfile_t *file)
     return bytes < base ? 0 : bytes - base;
 }
 
-/* What a block reads as now; false: it is torn, which is zeros to a writer. */
+/* The block's contents now; false: it is torn, which is zeros to a writer. */
 static int read_block(opal_cryptfile_t *file, uint64_t block, uint8_t *out)
 {
     uint64_t got;
@@ -194,7 +194,7 @@ static void see_all(power_t *power)
     opal_cryptfile_destroy(file);
 }
 
-/* Or it is cut at the size, and the file gets another one. */
+/* Or the block is cut at the file's size, and the file gets another size. */
 static void lengthen(power_t *power)
 {
     opal_cryptfile_t *file = opened(power);
@@ -204,7 +204,7 @@ static void lengthen(power_t *power)
     opal_cryptfile_destroy(file);
 }
 
-/* After a loss of power or a sync, only the data that is there counts. */
+/* After a loss of power or a sync, only the present data counts. */
 static void only_now(power_t *power)
 {
     opal_cryptfile_t *file = opened(power);
@@ -374,7 +374,7 @@ static void test_lives(const char *name, bool data, bool sidecar, unsigned seeds
 int main(int argc, char **argv)
 {
     providers_init();
-    one = argc > 1;                     /* SEEDS: of those alone */
+    one = argc > 1;                     /* SEEDS: only those, for one file */
     if (one) {
         test_lives("one file: with barriers nothing is lost", true, false, (unsigned) atoi(argv[1]));
         return unit_done();

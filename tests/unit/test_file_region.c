@@ -115,7 +115,7 @@ static void test_random(void)
     UNIT_CHECK(contiguous > 20 && contiguous < 1000);
 }
 
-/* The same bytes, told as `copies` tiles in one. */
+/* The same bytes, described as `copies` tiles in one. */
 static void test_canonical(void)
 {
     opal_cryptfile_run_t runs[8], many[64];

@@ -3,7 +3,7 @@
  *
  * Seals after seals: regions of two seals do not make one, and opening a sealed
  * file for writing and sealing it again does not make an attacker's data valid.
- * Each attack has a control, in which what prevents it is left out.  All of it with a sidecar, and in one file.
+ * Each attack has a control, without the check that prevents it.  All of it with a sidecar, and in one file.
  */
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "opal/mca/common/cryptfile/file/store.h"
@@ -20,7 +20,7 @@ static const region_spec_t specs[] = {
     {1, OPAL_AEAD_AES_128_GCM, BLOCK, 0, HALF, true, 1, {{0, HALF, 0}}},
     {1, OPAL_AEAD_AES_128_GCM, BLOCK, HALF, HALF, true, 1, {{0, HALF, 0}}}};
 static uint8_t text[BYTES];
-static const opal_cryptfile_map_t *one; /* of all files that are one file; NULL: they have sidecars */
+static const opal_cryptfile_map_t *one; /* the map of all files that are one file; NULL: sidecars */
 
 static opal_cryptfile_t *open_it(memory_t *memory)
 {
@@ -121,7 +121,7 @@ static bool demanded(memory_t *memory)
     return good;
 }
 
-/* `at`, of data: in the file. */
+/* `at`: for data, the offset in the file. */
 static void put_back(memory_t *memory, const memory_t *old, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
 {
     if (NULL != one) {
@@ -149,7 +149,7 @@ static uint64_t entry_of(const memory_t *memory, uint32_t region, uint64_t block
     return opal_cryptfile_sidecar_entry_at(directory.entries[index.segment], index.within);
 }
 
-/* Where an entry is, to be changed; a block is in the first group. */
+/* An entry, to be changed; the block is in the first group. */
 static uint8_t *entry_in(memory_t *memory, uint32_t region, uint64_t block)
 {
     opal_cryptfile_part_t part = NULL == one ? OPAL_CRYPTFILE_SIDECAR : OPAL_CRYPTFILE_DATA;
@@ -200,7 +200,7 @@ typedef struct plan {
     void (*before)(memory_t *memory, const memory_t *old);      /* the job opens the file */
     void (*during)(memory_t *memory, const memory_t *old);      /* it is open */
     void (*work)(opal_cryptfile_t *file, opal_cryptfile_t *other);                      /* of two processes */
-    uint64_t cut;                       /* 0: it is not */
+    uint64_t cut;                       /* 0: no cut */
     bool unwatched;                     /* the control */
 } plan_t;
 
@@ -297,7 +297,7 @@ static void shorter(memory_t *memory, const memory_t *old)
     memory->parts[0].size -= BLOCK;
 }
 
-/* Its entry gone, its bytes not: to a writer a hole. */
+/* The entry is cleared, the data is not: to a writer a hole. */
 static void torn(memory_t *memory, const memory_t *old)
 {
     (void) old;
@@ -335,7 +335,7 @@ static void nothing_much(opal_cryptfile_t *file, opal_cryptfile_t *other)
     uint8_t *bytes;
     size_t count;
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_seal_witnesses(file, &bytes, &count));
-    UNIT_CHECK(count < 32 * 64);                        /* which takes no more memory the more often they do it */
+    UNIT_CHECK(count < 32 * 64);                        /* however often they do it */
     free(bytes);
 }
 
@@ -430,7 +430,7 @@ static void test_reseal(const memory_t *sealed, const memory_t *old)
     memory_free(&memory);
 }
 
-/* Storage shows an older version, with what was sealed of it, once the newer one was accepted. */
+/* Once the newer version is accepted, storage shows an older one, with its sealed field. */
 static void test_between(const memory_t *sealed, const memory_t *old)
 {
     memory_t memory;

@@ -46,7 +46,7 @@ static int lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, 
 {
     (void) storage;
     (void) exclusive;
-    UNIT_REQUIRE(table_lock(at, bytes));        /* no other process is active that could give it back */
+    UNIT_REQUIRE(table_lock(at, bytes));        /* no other process is active that could release it */
     return OPAL_CRYPT_OK;
 }
 
@@ -58,7 +58,7 @@ static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t byt
     return OPAL_CRYPT_OK;
 }
 
-/* A stopped process gives nothing back. */
+/* A stopped process releases nothing. */
 static int unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     for (int i = 0; i < LOCKS && 0 != memory_of(storage)->life; ++i) {
@@ -228,7 +228,7 @@ static void test_two(void)
     memory_t start_with, memory;
     unsigned wrong = 0, old = 0, fresh = 0;
     bool done = false;
-    long pieces = 3;                    /* then there is a set */
+    long pieces = 3;                    /* by then there is a set */
 
     start(&start_with);
     memory_init(&memory);
@@ -266,7 +266,7 @@ static void test_two(void)
     memory_free(&memory);
 }
 
-/* It does not wait for a set that another process, or it itself, holds: it takes another one. */
+/* A process does not wait for a set that another process, or it itself, holds: it takes another one. */
 static void test_in_use(void)
 {
     memory_t memory;
@@ -310,7 +310,7 @@ static int try_lock_crowded(opal_cryptfile_storage_t *storage, uint64_t at, uint
     return rc;
 }
 
-/* Behind the sets that are tried in turn, others are; and if there is none, the write fails. */
+/* After the sets that are tried in order, others are; and if all are taken, the write fails. */
 static void test_crowded(void)
 {
     static const region_spec_t small[1] = {{1, OPAL_AEAD_AES_128_GCM, 512, 0, 1, false, 1, {{0, 1, 0}}}};
@@ -333,7 +333,7 @@ static void test_crowded(void)
     memory_free(&memory);
 }
 
-/* ---- an attacker who has the storage ---- */
+/* ---- an attacker who controls the storage ---- */
 
 static uint8_t *entry_of(memory_t *memory, uint64_t block)
 {
@@ -371,7 +371,7 @@ static void mark(memory_t *memory, uint64_t block, uint32_t number)
     opal_cryptfile_slot_write(&slots[next], entry + next * OPAL_CRYPTFILE_SLOT_BYTES);
 }
 
-/* Blocks 5 to 7 have versions one, two and three; the rooms of these are put back in the place of others. */
+/* Blocks 5 to 7 have versions one, two and three; their rooms are put back in place of others. */
 static void test_forged(void)
 {
     memory_t memory, begin, second, third, last;
@@ -402,7 +402,7 @@ static void test_forged(void)
                 mark(&memory, block, number);
                 wrong += !reads_as(&memory, block, block < 8 ? three : one);
                 memset(memory.parts[0].bytes + block * B, 7, 10);
-                int rc = read_block(&memory, block);    /* the room of its newest version, where it was left, may help out */
+                int rc = read_block(&memory, block);    /* the room of its newest version may help, if left in place */
                 wrong += 1 == from && block < 8 ? OPAL_CRYPT_OK != rc || 0 != memcmp(out, three + block * B, B) : OPAL_CRYPT_ERR_AUTH != rc;
             }
         }
@@ -416,7 +416,7 @@ static void test_forged(void)
         wrong += OPAL_CRYPT_ERR_AUTH != read_block(&memory, 5);
     }
     UNIT_CHECK(0 == wrong);
-    for (unsigned i = 0; i < 3; ++i) {          /* numbers of rooms that were never made, and cannot be */
+    for (unsigned i = 0; i < 3; ++i) {          /* rooms that were never made, or cannot exist */
         static const uint32_t numbers[] = {IN_SET + 1, 1u << 23, (1u << 24) - 1};
         memory_copy(&memory, &last);
         mark(&memory, 8, numbers[i]);

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Several processes write to one file of a random map, whose groups have few rooms; some lack keys, and some
- * die.  Each runs as a thread, but only one at a time: the next one after a call of the storage is drawn, so
+ * Several processes write to one file with a random map, whose groups have few rooms; some lack keys, and some
+ * die.  Each runs as a thread, but only one at a time: after a call to the storage the next one is drawn, so
  * that a seed determines everything.  Surviving processes can go on, and every block reads as last written, or
  * as written at the same time; what a dead process was writing counts as written at any time, or never.
  * The same with new sizes of the file, byte by byte.
@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 enum { REGIONS = 3, PROCESSES = 3, CALLS = 6, HALF = 6, BLOCKS = 2 * HALF, B_MOST = 4096, LOCKS = 256, OPS = PROCESSES * CALLS + 8 };
-enum { CALLS_MOST = 400000 };           /* of the storage, in one life; more: a process waits for ever */
+enum { CALLS_MOST = 400000 };           /* to the storage, in one life; more: a process waits for ever */
 
 /* ---- a draw ---- */
 
@@ -32,7 +32,7 @@ static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
 static bool runs[PROCESSES];
 static int turn = -1;                   /* -1: no process, or only the test itself */
-static uint64_t now;                    /* calls of the storage */
+static uint64_t now;                    /* calls to the storage */
 
 /* Under turn_lock. */
 static void pass_on(void)
@@ -87,7 +87,7 @@ static void unlock_all(int owner)
 
 static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;       /* threads of one process need no turns */
 
-/* False: it is dead.  With file_lock; an errno for that. */
+/* False: the process is dead, with an errno.  Returns with file_lock held. */
 static bool enter(opal_cryptfile_storage_t *storage)
 {
     process_t *process = (process_t *) storage;
@@ -201,7 +201,7 @@ static process_t process_of(int number)
     return process;
 }
 
-/* ---- a random map: regions take turns, and the rest is plain ---- */
+/* ---- a random map: regions alternate, and the rest is plain ---- */
 
 static region_spec_t specs[REGIONS + 1];
 
@@ -230,7 +230,7 @@ static uint64_t number_of_block(opal_cryptfile_t *file, uint32_t region, unsigne
                     : GROUP_DATA / block_bytes + i - HALF;
 }
 
-/* Requests for all bytes of a block, which are in `bytes`; how many bytes it has. */
+/* Requests for all bytes of a block, which are in `bytes`; returns the block's length. */
 static size_t requests_of(opal_cryptfile_t *file, uint32_t region, unsigned i, uint8_t *bytes, opal_cryptfile_request_t *requests, size_t *count)
 {
     const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
@@ -254,19 +254,19 @@ typedef struct op {
     unsigned first, count;
     uint64_t end;
     uint8_t tag;                        /* what each byte becomes */
-    uint64_t begun, done;               /* UINT64_MAX: never; a dead process's, and what is written now */
+    uint64_t begun, done;               /* UINT64_MAX: never: a dead process's, or still going on */
 } op_t;
 
 static op_t ops[OPS];
 static unsigned op_count;
 
-/* A byte of a block, which lies at `offset`. */
+/* Does it change this byte of a block, which is at `offset`? */
 static bool is_of(const op_t *op, uint32_t region, unsigned block, uint64_t offset)
 {
     return REGIONS == op->region ? offset >= op->end : region == op->region && block >= op->first && block - op->first < op->count;
 }
 
-/* May a byte that was read in this time be what the operation made of it?  Not if another came after, and was done before. */
+/* May a read from `begun` to `done` return what the operation wrote?  Not if a later one was done before the read. */
 static bool may_be_of(const op_t *op, uint32_t region, unsigned block, uint64_t offset, uint64_t begun, uint64_t done)
 {
     bool may = is_of(op, region, block, offset) && op->begun < done;
@@ -287,7 +287,7 @@ static bool may_be(uint32_t region, unsigned block, uint64_t offset, uint8_t tag
     return may;
 }
 
-/* Its first write was cut short, by a process that died. */
+/* A process died during the block's first write. */
 static bool may_be_torn(uint32_t region, unsigned block, uint64_t offset, uint64_t now_is)
 {
     bool may = false;
@@ -333,7 +333,7 @@ static bool read_one(opal_cryptfile_t *file, call_t *call, uint32_t region, unsi
     size_t requests = 0, bytes = requests_of(file, region, block, call->bytes, call->requests, &requests);
     uint64_t begun = now;
 
-    memset(call->bytes, 0, bytes);      /* what lies behind the end */
+    memset(call->bytes, 0, bytes);      /* for bytes beyond the end */
     int rc = opal_cryptfile_read(file, call->requests, requests, false, &outcome);
     if (OPAL_CRYPT_ERR_TORN == rc) {
         return may_be_torn(region, block, call->requests[0].offset, now);
@@ -437,7 +437,7 @@ static unsigned run_all(bool one_key)
 
 static call_t call;
 
-/* A file of which the blocks are written. */
+/* A file with all of these blocks written. */
 static opal_cryptfile_t *start(process_t *test, unsigned seed)
 {
     state = seed * UINT64_C(2654435761) + 1;

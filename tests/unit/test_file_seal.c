@@ -99,7 +99,7 @@ static void test_good(memory_t *memory, const uint8_t *hash)
     opal_cryptfile_destroy(file);
 }
 
-/* Part of `old` into `memory`: `bytes` of a part of the file. */
+/* Copy `bytes` of a part of the file from `old` to `memory`. */
 static void replay(memory_t *memory, const memory_t *old, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
 {
     memcpy(memory->parts[part].bytes + memory_place(part, at), old->parts[part].bytes + memory_place(part, at), bytes);
@@ -155,7 +155,7 @@ static void test_attacks(const memory_t *sealed, const memory_t *old, const uint
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_finish(&memory.super, BYTES, next_id()));
     expect(&memory, "an older version of both parts, which calls itself sealed", true, REFUSED);
     for (uint64_t at = OPAL_CRYPTFILE_SIDECAR_STATE_AT; at < 72 + OPAL_CRYPTFILE_SEAL_ID_BYTES; ++at) {
-        if (at >= 16 && at < 64) {      /* UUID and maps are the opening's */
+        if (at >= 16 && at < 64) {      /* opening checks UUID and maps */
             continue;
         }
         memory_copy(&memory, sealed);

@@ -36,7 +36,7 @@ static void seal(opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys)
     }
 }
 
-/* Regions up to `count`, the keys of those from `from` on drawn; all MACs. */
+/* Regions up to `count`: draw the keys of those from `from` on; make all MACs. */
 static void make(opal_cryptfile_map_t *map, uint32_t from, uint32_t count, opal_cryptfile_key_t *keys)
 {
     opal_crypt_why_t why;
@@ -56,7 +56,7 @@ static void drop(opal_cryptfile_key_t *keys, uint32_t from, uint32_t count)
     }
 }
 
-/* Unlock with the keys that are there, and forget what came; why is kept for the next check. */
+/* Unlock with the known keys, and drop the new ones; the reason is kept for the next check. */
 static opal_crypt_why_t why_not;
 
 static int try(const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *known, uint32_t known_count)
@@ -116,7 +116,7 @@ static void case_forged(opal_cryptfile_map_t *map)
     UNIT_CHECK(0 == accepted && OPAL_CRYPT_OK == try(map, NULL, 0));
 }
 
-/* A map that was verified, and a region more. */
+/* A map that was verified, and one more region. */
 static void case_known(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
     unsigned before = unwraps();
@@ -213,7 +213,7 @@ static void case_copies(const opal_cryptfile_map_t *map)
         opal_cryptfile_copy_free(&states[i]);
     }
     memset(states, 0, sizeof(states));
-    bytes[48 + 12] ^= 1;                /* in the first region: its MACs do not fit */
+    bytes[48 + 12] ^= 1;                /* in the first region: the MACs do not match */
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
     opal_cryptfile_copy_again(&states[OPAL_CRYPTFILE_COPY_ATTRIBUTE], &states[OPAL_CRYPTFILE_COPY_SIDECAR_0]);
     UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_SIDECAR_0].present && !states[OPAL_CRYPTFILE_COPY_SIDECAR_0].verified);

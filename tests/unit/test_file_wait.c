@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One file: a call that gets no room, as the block that needs it is locked by others, waits moment by moment, which the
- * storage reports and ends; it goes on when they give the lock back.
+ * One file: a call that gets no room, because another process has locked the block that needs it, waits moment by
+ * moment; the storage reports that and ends it; the call goes on when the lock is released.
  */
 #include "tests/unit/file_group.h"
 
@@ -13,8 +13,8 @@ enum { B = 4096, BLOCKS = 8 };
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t before[B * BLOCKS], after[B * BLOCKS], out[B * BLOCKS];
 
-static uint64_t held;                   /* by others; 0: nothing is */
-static unsigned moments, patient;       /* of so many moments the last fails; 0: the lock is given back in the third */
+static uint64_t held;                   /* by another process; 0: nothing is */
+static unsigned moments, patient;       /* `patient` moments, the last of which fails; 0: the lock is released in the third */
 
 static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
@@ -35,7 +35,7 @@ static int moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile
     return OPAL_CRYPT_OK;
 }
 
-/* Block 5, by another process than the one that died in block 0. */
+/* Overwrite block 5, as another process than the one that died in block 0. */
 static int overwrite(memory_t *memory, const memory_t *left, unsigned for_moments)
 {
     memory_copy(memory, left);
