@@ -99,7 +99,7 @@ static int ask(copy_t *copy, uint64_t offset, uint64_t count)
     return code;
 }
 
-/* The end of a region's stream, and the offset of a position in it; false: no more bytes of the region in this group. */
+/* The end of a region's stream, and the offset of a position in it; false: the group has no more of its bytes. */
 static uint64_t stream_end(const copy_t *copy, const opal_cryptfile_tiling_t *tiling)
 {
     const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
