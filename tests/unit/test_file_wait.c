@@ -14,7 +14,7 @@ static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false,
 static uint8_t before[B * BLOCKS], after[B * BLOCKS], out[B * BLOCKS];
 
 static uint64_t held;                   /* by another process; 0: nothing is */
-static unsigned moments, patient;       /* `patient` moments, the last of which fails; 0: the lock is released in the third */
+static unsigned moments, patient;       /* moment number `patient` fails; 0: the lock is released in the third */
 
 static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
