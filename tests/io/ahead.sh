@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# A digest in the attribute is never ahead of the sidecar: the map that it speaks of is on
-# the storage before.  (After a power cut the file would be refused for ever: it looks as if
-# an older sidecar had been put in the place of a newer one.)
+# A digest in the attribute is never ahead of the sidecar: the map that it refers to is on
+# the storage first.  (Otherwise a power cut could make the file refused for ever: it looks as
+# if an older sidecar had replaced a newer one.)
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -11,7 +11,7 @@ program=$(mpi_program io convert)
 cd "$CASE_DIR"
 head -c 20000 /dev/urandom > plain
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/ahead.so" "$SRC/tests/io/preload/ahead.c" -ldl
-noted() { # noted COUNT COMMAND...: it wrote so many digests at least, none ahead
+noted() { # noted COUNT COMMAND...: it wrote at least COUNT digests, none ahead
     local count=$1; shift
     rm -f log
     must "$@"

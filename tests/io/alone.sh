@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpicrypt file compact and reencrypt put new files in the place of the parts, rekey a map over all
-# copies of it, and seal a seal over all blocks: not while a job, or another mpicrypt, has the file
-# open, and nobody opens it while they work.
+# mpicrypt file compact and reencrypt replace the parts with new files, rekey overwrites all copies
+# of a map, and seal writes a seal over all blocks: not while a job, or another mpicrypt, has the
+# file open, and nobody can open it while they work.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1 --slots 4
@@ -18,7 +18,7 @@ made() { rm -f made made.mpicrypt; must file encrypt "$(here plain)" "$(here mad
 ids() { stat -c '%i %s' made*; }
 verbs="compact reencrypt seal rekey" tried=("compact rename 1" "reencrypt rename 2" "seal fsync 1" "rekey fsync 1")
 [ -z "${AS_ONE-}" ] || verbs=seal tried=("seal fsync 1")
-# wait_for FILE PID: until it is there; who should make it is still at it.
+# wait_for FILE PID: until FILE exists, while the process that should make it is running.
 wait_for() { until [ -e "$1" ]; do kill -0 "$2" || fail "it ended before it made $1"; sleep 0.02; done; }
 
 for mode in write read; do
@@ -33,7 +33,7 @@ for mode in write read; do
     done
     [ "$(ids)" = "$before" ] || fail "it was touched"
     [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
-    must file verify "$(here made)"             # who shares it may
+    must file verify "$(here made)"             # sharing it is allowed
     : > end
     wait $job || fail "the job: status $?"
     must file verify "$(here made)"
@@ -42,7 +42,7 @@ for mode in write read; do
     done
 done
 
-# A job seals only what nobody else may write to.  What another writes later would lie under a seal that holds.
+# A job seals only what nobody else may write to.  Otherwise a valid seal would cover another program's later writes.
 for mode in write read; do
     echo "--- a job closes it, to be sealed, that another has open, to $mode"
     made
@@ -76,7 +76,7 @@ must run_io 2 --mca fs_crypt_seal 1 "$program" read "$(here plain)" "$(here made
 must run_io 3 "$program" over "$(here plain)" "$(here made)"
 must file verify "$(here made)"
 
-# seal stops when the old seal is gone, rekey when one of the maps is the new one.
+# seal stops once the old seal is gone, rekey once one of the maps is the new one.
 for what in "${tried[@]}"; do
     read -r verb in at <<< "$what"
     echo "--- open it while $what"
@@ -100,7 +100,7 @@ for what in "${tried[@]}"; do
     must file verify "$(here made)"
 done
 
-[ -z "${AS_ONE-}" ] || exit 0   # what follows is about two parts
+[ -z "${AS_ONE-}" ] || exit 0   # the rest is about two parts
 for whose in ours theirs; do
     echo "--- somebody makes the target between the two renames of cp, and the sidecar there is $whose"
     made

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # mpicrypt file cp --new-key, reencrypt and compact: the bytes stay, the keys do not
-# (or, of compact, the room), and what is killed between two steps can be finished.
+# (or, for compact, the room), and a command that is killed between two steps can be finished.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -34,7 +34,7 @@ with open(target, "r+b") as f:
 END
 }
 cp -a made copy; cp -a made.mpicrypt copy.mpicrypt
-must file compact "$(here copy)"                        # or a room would help out
+must file compact "$(here copy)"                        # else a room would help out
 must run_io 2 "$program" write-once "$(here plain)" "$(here made)"
 must file compact "$(here made)"
 give made copy
@@ -50,7 +50,7 @@ must file verify "$(here other)"
 give made other
 must_fail reads other
 must_fail file verify "$(here other)"
-must_fail file cp --new-key "$(here made)" "$(here other)"      # what exists stays
+must_fail file cp --new-key "$(here made)" "$(here other)"      # an existing file is left alone
 must_fail file cp "$(here made)" "$(here third)"
 [ ! -e third ] && [ ! -e third.mpicrypt ] || fail "something was left"
 : > nothing
@@ -75,7 +75,7 @@ if [ "$(id -u)" = 0 ] && ! in_other_root; then
     [ "$(stat -c '%u:%g %a' theirs theirs.mpicrypt | sort -u)" = "4711:2345 644" ] ||
         fail "root's copy: $(stat -c '%n %u:%g %a' theirs theirs.mpicrypt)"
     must reads theirs
-    away=$(mktemp -d)                                       # where another user may come
+    away=$(mktemp -d)                                       # where another user can get
     trap 'rm -rf "$away"; vcluster down >/dev/null 2>&1 || true' EXIT
     user() { setpriv --reuid=4712 --regid=4712 --clear-groups "$@"; }
     chmod 711 "$away"
@@ -133,14 +133,14 @@ if [ "$(id -u)" = 0 ]; then
 else
     echo "not tried: another group's file, which root can make"
 fi
-mkfifo fifo.mpicrypt                                    # nobody waits for who writes there
+mkfifo fifo.mpicrypt                                    # nobody waits for its writer
 cp plain fifo
 for verb in info verify; do
     rc=0; file $verb "$(here fifo)" > fifo.out 2>&1 || rc=$?
     [ $rc = 1 ] || fail "$verb of a file beside a FIFO: status $rc, $(cat fifo.out)"
 done
 rm fifo fifo.mpicrypt
-name=$'esc\033]0;x\007\nmap'                             # what a terminal would obey, and what would look like a line of ours
+name=$'esc\033]0;x\007\nmap'                             # what a terminal would obey, and what looks like a line of ours
 cp -a made "$name"; cp -a made.mpicrypt "$name.mpicrypt"
 file info "$(here "$name")" > info.out || fail "info: $(cat -v info.out)"
 grep -q 'esc?\]0;x??map: ' info.out || fail "info: $(cat -v info.out)"
@@ -181,7 +181,7 @@ for kind in link copy plain other; do
     part=$(part_of made)
     before=$(uuid made)
     case $kind in
-        link)  ln made "$part" ;;                       # to which rename() does nothing
+        link)  ln made "$part" ;;                       # for which rename() does nothing
         copy)  cp -a made "$part" ;;
         plain) cp plain "$part" ;;
         other) cp -a other "$part" ;;

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What a program is told of a block that was cut short, one that is forged, and one without a
-# key: three classes of errors, and the two that MPI has where ompi-crypt is not.
+# What a program learns about a block that was cut short, one that is forged, and one without a
+# key: three classes of errors, and the two that MPI has where ompi-crypt is missing.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -19,7 +19,7 @@ by() {
     local keys=$1; shift
     vcluster mpirun -n 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/$keys" MT_WATCHDOG=$((LIMIT - 10)) "$@"
 }
-poke() { # poke FILE OFFSET: another byte than the one there
+poke() { # poke FILE OFFSET: change the byte there
     local byte
     byte=$(od -An -tu1 -j"$2" -N1 "$1")
     printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
@@ -59,7 +59,7 @@ os.removexattr(sys.argv[1], "user.mpicrypt.map")
 END
 must by keys "$errors" MPIX_ERR_CRYPT_FORGED "$(here swapped)"
 
-# In words, without the library, for whoever prints the text.
+# As text, without the library, for programs that print it.
 says "MPIX_ERR_CRYPT_NO_KEY: " by none "$program" read "$(here plain)" "$(here two)"
 
 if in_variant sh -c 'command -v gfortran' > /dev/null; then

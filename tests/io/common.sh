@@ -20,8 +20,8 @@ run_io() {
     vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) "$@"
 }
 
-# as_one: from now on, jobs make encrypted files that are one file (docs/design/012-one-file.rst).  What sets LD_PRELOAD
-# itself adds $AS_ONE.
+# as_one: from now on, jobs make encrypted files that are one file (docs/design/012-one-file.rst).  A case that
+# sets LD_PRELOAD itself adds $AS_ONE.
 as_one() {
     AS_ONE=$CASE_DIR/one.so
     must gcc -std=gnu11 -O2 -Wall -Wextra -Werror -nostdlib -shared -fPIC -o "$AS_ONE" "$SRC/tests/io/preload/one.c"
@@ -37,7 +37,7 @@ vcluster() {
 # All cases know "one" as their first argument, which means that.
 [ "${1-}" != one ] || { shift; as_one; }
 
-# must_refuse TEXT COMMAND...: it has to fail and to say TEXT, and none of its processes waits for another.
+# must_refuse TEXT COMMAND...: it must fail and print TEXT, and none of its processes may wait for another.
 must_refuse() {
     local text=$1 output rc=0; shift
     echo "+ ! $*"

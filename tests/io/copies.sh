@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What becomes of an encrypted file that is copied or moved by programs that know
-# nothing of its two parts: the table of docs/mpi-io.rst, line by line.
+# An encrypted file that is copied or moved by programs that know nothing
+# of its two parts: the table of docs/mpi-io.rst, line by line.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1 --slots 2
@@ -64,7 +64,7 @@ cp -a made new; cp -a made.mpicrypt new.mpicrypt
 mv new moved                            # its sidecar stays behind
 says "was set aside" run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/new"
 must reads new
-must reads moved                        # which was set aside, under its UUID: nothing is lost
+must reads moved                        # it was set aside, under its UUID: nothing is lost
 [ -e moved.mpicrypt ] && [ -z "$(compgen -G '*.mpic-old')" ] || fail "moved: its sidecar was not found"
 
 echo "--- written under one name, then renamed without the sidecar"

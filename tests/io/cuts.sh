@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# cuts.sh CUTS: a virtual machine whose disk is a file of this one is killed (SIGKILL) so many
-# times, while a program overwrites an encrypted file on it with fs_crypt_durable=1 and says
-# what it has synced.  The next machine finds all that was heard of, and writes on.
+# cuts.sh CUTS: a virtual machine whose disk is a file of this one is killed (SIGKILL) CUTS
+# times, while a program overwrites an encrypted file on it with fs_crypt_durable=1 and prints
+# what it has synced.  The next machine finds everything that was reported, and writes on.
 . "$SRC/tests/io/common.sh"
 
 cuts=$1

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Processes that hear different answers to "who has hook/crypt?" must not go different ways when a
-# file is opened: where Open MPI's runtime says nothing of one, the job ends.
+# Processes that get different answers to "who has hook/crypt?" must not diverge when a
+# file is opened: if Open MPI's runtime has no answer for a process, the job ends.
 . "$SRC/tests/io/common.sh"
 
-# LD_PRELOAD: in rank DEAF, the runtime does not say what rank DEAF_TO has published.
+# LD_PRELOAD: in rank DEAF, the runtime does not return what rank DEAF_TO has published.
 cat > "$CASE_DIR/deaf.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,7 +35,7 @@ cluster_up 2 --slots 2
 must in_variant gcc -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/deaf.so" "$CASE_DIR/deaf.c" -ldl
 must in_variant mpicc -O2 -Wall -Wextra -Werror -o "$CASE_DIR/job" "$SRC/tests/shell/misuse/job.c"
 
-# job PML OPTION...: it opens a plain file, and hangs nowhere.
+# job PML OPTION...: it opens a plain file, and does not hang.
 job() {
     local pml=$1; shift
     rm -f "$CASE_DIR/file"
@@ -45,7 +45,7 @@ job() {
 
 must job ob1
 for pml in ob1 crypt; do
-    # Whom rank 0 does not hear of, and who does not hear of rank 0: on its node, and on the other.
+    # A rank that rank 0 does not hear of, and one that does not hear of rank 0: on its node, and on the other.
     for who in "0 1" "0 3" "1 0" "3 0"; do
         echo "--- $pml: in rank ${who% *} nothing is known of rank ${who#* }"
         status=0

@@ -2,7 +2,7 @@
 #
 # flushes.sh STEPS: ext4 in a virtual machine, over a device that logs every write; see
 # power.c.  With fs_crypt_durable=1 no state loses what had been synced; without it some do,
-# which shows that the barriers are what keeps it.
+# which shows that the barriers make the difference.
 . "$SRC/tests/io/common.sh"
 
 steps=$1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# A file system of two servers, GlusterFS, that each node mounts for itself.  Nodes
-# keep what they have read of it, so files that several of them write are refused;
+# A file system of two servers, GlusterFS, which each node mounts for itself.  Nodes
+# cache what they have read of it, so files that several of them write are refused;
 # what one of them writes, the others can read later.
 . "$SRC/tests/io/common.sh"
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # One file, several jobs: made by two at the same time, written by two applications
-# at the same time, whose pieces lie in the same blocks, read by 1, 3 and 7 processes of later
+# at the same time, whose pieces are in the same blocks, read by 1, 3 and 7 processes of later
 # jobs in other views.
 . "$SRC/tests/io/common.sh"
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# kills.sh [one] COUNT [SEED]: so many times a process that writes is killed at a
-# place of a seeded schedule, a third of the times between data and entry;
+# kills.sh [one] COUNT [SEED]: COUNT times a process that writes is killed at a
+# point of a seeded schedule, a third of the times between data and entry;
 # after each the file is old or new everywhere, or torn where nothing was ever
 # finished, and `mpicrypt file verify` says the same.  The next storm goes on
-# with what is there; every tenth begins with a new file.
+# from there; every tenth begins with a new file.
 . "$SRC/tests/io/common.sh"
 
 count=$1 seed=${2:-1}

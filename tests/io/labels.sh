@@ -11,7 +11,7 @@ keys_in "$CASE_DIR/none" else
 cp -a "$CASE_DIR/both" "$CASE_DIR/other"
 rm "$CASE_DIR"/other/lab.*
 program=$(mpi_program io access)
-export OMPI_MCA_io_ompio_pipeline_buffer_size=256       # rows are done in pieces
+export OMPI_MCA_io_ompio_pipeline_buffer_size=256       # rows are processed in pieces
 if [ "$SERIES" = 4.1 ]; then
     context() { echo "-n $1 env OMPI_MCA_crypt_keystore_dir=$CASE_DIR/$2 $program $CASE_DIR/files $2 ${3-}"; }
     for way in '' threads; do
@@ -19,7 +19,7 @@ if [ "$SERIES" = 4.1 ]; then
         rm "$CASE_DIR"/files/*
     done
 else
-    # The prterun of Debian 13 crashes over two contexts, whatever they are.
+    # The prterun of Debian 13 crashes with any two contexts.
     cat > "$CASE_DIR/with" <<END
 #!/bin/bash
 keys=(both both other none)

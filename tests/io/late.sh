@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Encryption that is asked for after the file was opened, of a file that any components have: request.c.
+# Encryption that is requested after the file was opened, whichever components handle it: request.c.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1 --slots 2
@@ -24,7 +24,7 @@ late() {
 for components in "" "--mca fs ufs" "--mca fbtl posix" "--mca sharedfp individual" ${romio:+"--mca io $romio"}; do
     late map view view-one $info -- $components
 done
-# Without hook/crypt fs/crypt judges its own files, and the library of MPIX_* those of all others.
+# Without hook/crypt, fs/crypt judges its own files, and the library of MPIX_* judges all others.
 for components in "" "--mca fbtl posix"; do
     late map view view-one $info -- --mca hook ^crypt --mca crypt_transport pml $components
 done

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Nothing of an encrypted file is in clear on disk, in what lies beside it while
+# Nothing of an encrypted file is in clear on disk, in files beside it while
 # it is open, or between the nodes.  The same job without encryption shows that
 # we look at the right places.
 . "$SRC/tests/io/common.sh"
@@ -10,7 +10,7 @@ keys_in "$CASE_DIR/keys" lab
 program=$(mpi_program io canary)
 canary=the-canary-sings-in-clear-text
 
-# leak NAME WAY [MPIRUN-ARG...]: with both nodes captured; tells what was on the wire.
+# leak NAME WAY [MPIRUN-ARG...]: with both nodes captured; prints what was on the wire.
 leak() {
     local name=$1 way=$2 node; shift 2
     mkdir "$CASE_DIR/$name"

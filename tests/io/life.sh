@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # A file's life (docs/life.rst): what programs that know nothing of encryption do to an encrypted file, and what a job or
-# mpicrypt finds then.  Never wrong bytes, never plaintext where ciphertext was, and no file is lost but the one that was deleted.
+# mpicrypt finds then.  Never wrong bytes, never plaintext where ciphertext was, and no file is lost but the deleted one.
 . "$SRC/tests/io/common.sh"
 
 [ "$(id -u)" = 0 ] || skip "only root can mount a second file system"
@@ -148,7 +148,7 @@ for how in $both; do
             clobber)  ;;
         esac
         if [ $what != clobber ]; then
-            must job empty F                            # and nobody brings the old bytes back
+            must job empty F                            # and nothing brings the old bytes back
             must_fail job read F 1
             must_refuse "" job make F 5
             must_refuse "" run_io 3 --mca fs_crypt_require 1 "$program" read "$(here plain)" "$(here F)" 1
@@ -170,7 +170,7 @@ for how in $both; do
         must truncate -s $bytes cut
         must_fail job read cut 1
         must_fail labeled read cut 1
-        must truncate -s "$size" cut                    # zeros are no ciphertext
+        must truncate -s "$size" cut                    # zeros are not ciphertext
         must_fail tool verify "$(here cut)"
         must_fail job read cut 1
         must labeled clobber cut 6
@@ -202,7 +202,7 @@ echo "--- another file is copied over it"
 made tool F 1
 made tool G 2
 cp --preserve=all F over
-must cp G over                                          # which keeps the attribute of what was there
+must cp G over                                          # which keeps the target's attribute
 must job read over 2
 must_refuse "the map in its attribute is another" tool verify "$(here over)"
 must labeled make over 3                                # and the first writer replaces it
@@ -265,14 +265,14 @@ is F 2
 must_fail tool verify "$(here F)" --root "$root"
 cp --preserve=all new F
 must tool verify "$(here F)" --root "$root"
-# Whole blocks less at the end: only sealed files know how many there were.
+# Whole blocks missing at the end: only sealed files know how many there were.
 made tool F 1
 head -c 262144 plain.1 > shorter
 size=$(stat -c %s F)
 must truncate -s $((size - (300001 - 262144))) F
 must tool decrypt "$(here F)" "$(here shorter.back)"
 must cmp shorter shorter.back
-# Header and attribute gone: any bytes to whoever asks for nothing.
+# Header and attribute gone: just any bytes, unless encryption is asked for.
 made tool F 1
 must cp F bare
 dd if=/dev/urandom of=bare bs=512 count=1 conv=notrunc status=none

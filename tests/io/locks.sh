@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Anybody who may read a file can lock it.  A job and mpicrypt say so after 10 seconds, with the process, and go on when the
-# lock is given back; or the call fails after fs_crypt_lock_timeout.  A file system whose locks go when any descriptor is closed is
-# refused.
+# Any user who may read a file can lock it.  A job and mpicrypt report that after 10 seconds, with the process, and go
+# on when the lock is released; or the call fails after fs_crypt_lock_timeout.  A file system that drops locks when any
+# descriptor is closed is refused.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -57,7 +57,7 @@ cat out
 grep -q 'for 2 seconds (fs_crypt_lock_timeout)' out || fail "it does not say why"
 ! grep -q 'waits for a lock' out || fail "it says it twice"
 kill $holder
-if [ -z "${AS_ONE-}" ]; then            # the seal of one file waits for no lock of all blocks
+if [ -z "${AS_ONE-}" ]; then            # sealing one file waits for no lock on all blocks
     hold ofd 0
     in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" seal "$CASE_DIR/file" > out 2>&1 &
     seal=$!

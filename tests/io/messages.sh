@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Messages about files that no other case provokes; each refusal is an error of the
-# call, too.
+# Messages about files that no other case provokes; each refusal is also an error of
+# the call.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 2
@@ -38,7 +38,7 @@ refused "of an encrypted file cannot be opened." open file
 rmdir file.mpicrypt
 mv away file.mpicrypt
 must run_io 2 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/second"
-for directory in . apart; do                    # beside its own, and away from it
+for directory in . apart; do                    # beside its own, and elsewhere
     mkdir -p $directory
     cp -a file $directory/mixed
     cp -a second.mpicrypt $directory/mixed.mpicrypt
@@ -74,7 +74,7 @@ refused "An encryption map is too large: at most 4,096 regions and 1,048,576 run
 echo "--- keys"
 refused "No process of this job holds a key that a region needs." label new3
 opens file OMPI_MCA_crypt_keystore_dir="$CASE_DIR/half"
-# Open MPI does not pass on what becomes of the seal at MPI_File_close.
+# Open MPI does not pass on the result of sealing at MPI_File_close.
 opens file OMPI_MCA_crypt_keystore_dir="$CASE_DIR/half" OMPI_MCA_fs_crypt_seal=1
 must grep -q "An encrypted file cannot be sealed by this job" out
 refused "The keystore of this process cannot be used." label new4 OMPI_MCA_crypt_keystore_dir="$CASE_DIR/plain"

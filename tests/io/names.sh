@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Whatever makes a name has it on the storage before it reports success: a job with fs_crypt_durable, and the verbs of mpicrypt
-# file.  The power is cut by a copy of the disk as it is at that moment: ext4 on a loop device, whose journal would be written
-# by itself after ten minutes only.
+# A new name is on the storage before success is reported: by a job with fs_crypt_durable, and by the verbs of
+# mpicrypt file.  The power cut is a copy of the disk as it is at that moment: ext4 on a loop device, whose journal
+# would be written by itself only after ten minutes.
 . "$SRC/tests/io/common.sh"
 
 [ "$(id -u)" = 0 ] || skip "only root can mount"
@@ -21,7 +21,7 @@ program=$(mpi_program io convert)
 head -c 300001 /dev/urandom > "$CASE_DIR/plain"
 file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 
-# cut NAME [GONE]: it is there after a loss of power now, and what was GONE is not.
+# cut NAME [GONE]: after a loss of power now, NAME exists, and GONE does not.
 cut_and_mount() { cp --sparse=always "$disk" "$disk.cut" && mount -o loop "$disk.cut" "$after"; }
 cut() {
     must cut_and_mount

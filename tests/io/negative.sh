@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# A component below fbtl/crypt that fails, where only internal headers lead.
+# A failing component below fbtl/crypt, a case that only internal headers can reach.
 . "$SRC/tests/io/common.sh"
 set -eu
 

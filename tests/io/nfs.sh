@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # nfs.sh ROUNDS: NFS 4.2, in a virtual machine: a server, and two virtual nodes that
-# mount it, each with a client of its own, for the server sees their names.  The two
-# write disjoint bytes of one block so many times, and nothing is lost; jobs on one node
+# mount it, each with a client of its own, since the server sees their names.  The two
+# write disjoint bytes of one block ROUNDS times, and nothing is lost; jobs on one node
 # each write a file at the same time.
 . "$SRC/tests/io/common.sh"
 

@@ -46,7 +46,7 @@ must_refuse "no region of the file's map holds these bytes" read_by_job long par
 
 sum=$(cat one parts | sha256sum)
 # Nothing changes it.
-must_fail run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"        # regions over one that there is
+must_fail run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"        # regions over an existing one
 [ "$(cat one parts | sha256sum)" = "$sum" ] || fail "it was changed"
 
 # Seals.
@@ -73,7 +73,7 @@ truncate -s -1 again
 must_refuse "the size of the file is" tool verify "$CASE_DIR/again"
 must_refuse "the size of the file is" sealed plain again
 
-# The tool makes one, as tests say that it should.
+# The tool makes one, if the test says that it should.
 as_one
 unset AS_ONE
 makes() { in_variant env LD_PRELOAD="$CASE_DIR/one.so" mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
@@ -91,7 +91,7 @@ says "attribute: verifies; file: verifies, verifies" tool info "$CASE_DIR/plain.
 must makes encrypt "$CASE_DIR/long" "$CASE_DIR/sparse" --label lab --sparse
 must read_by_job long sparse
 
-# Jobs write over what there is, and lengthen it.
+# Jobs overwrite an existing one, and lengthen it.
 over() { run_io 3 "$program" over "$CASE_DIR/$1" "$CASE_DIR/$2"; }
 tr a-z b-za < plain > other
 for block in 512 64K 1M; do
@@ -105,9 +105,9 @@ for block in 512 64K 1M; do
         must read_by_job expected written
     done
 done
-# A seal is taken off, if it holds.
+# A seal is removed, if it is valid.
 cp sealed broken
-printf '\377\377' | dd of=broken bs=1 seek=$((225280 + 100)) conv=notrunc status=none     # what is sealed of the first block
+printf '\377\377' | dd of=broken bs=1 seek=$((225280 + 100)) conv=notrunc status=none     # the first block's sealed field
 must_refuse "some blocks are not those that were sealed" tool verify "$CASE_DIR/broken"
 must_refuse "some blocks are not those that were sealed" over plain broken
 must tool verify "$CASE_DIR/sealed" --root "$root"
@@ -116,7 +116,7 @@ says "seal: none" tool verify "$CASE_DIR/sealed"
 cp long expected
 dd if=plain of=expected conv=notrunc status=none
 must read_by_job expected sealed
-# A job seals what it wrote, and what it did not write keeps the seal that it had.
+# A job seals what it wrote; blocks that it did not write keep their old seal.
 seals() {
     must run_io 3 --mca fs_crypt_seal 1 "$program" over "$CASE_DIR/$1" "$CASE_DIR/written" > said 2>&1
     root=$(sed -n 's/.*: sealed, root //p' said)
@@ -143,7 +143,7 @@ says "attribute: verifies; file: verifies, verifies" tool info "$CASE_DIR/place"
 must run_io 1 "$program" delete plain "$CASE_DIR/place"
 must test ! -e place
 
-# at FILE OFFSET BYTES: a copy, changed there.
+# at FILE OFFSET BYTES: a copy, changed at that offset.
 at() { cp one "$1"; printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
 refused() {
     must_refuse "$1" tool decrypt "$CASE_DIR/$2" "$CASE_DIR/back"
@@ -162,7 +162,7 @@ must_fail read_by_job plain block
 must_refuse "lab" in_variant mpicrypt file verify "$CASE_DIR/one" --keystore-dir "$CASE_DIR/strangers"
 must_refuse "key" run_io 2 --mca crypt_keystore_dir "$CASE_DIR/strangers" "$program" read "$CASE_DIR/plain" "$CASE_DIR/one"
 
-# What another program left of it, by its attribute, or a maker that lost power.
+# The remains that another program left, recognized by the attribute, or that a maker left when power was lost.
 remains() { cp --preserve=all plain.64K "$1"; cat "$2" > "$1"; }
 head -c 512 /dev/zero > zeros
 if python3 -c "import os; os.getxattr('plain.64K', 'user.mpicrypt.map')" 2>/dev/null; then
@@ -197,7 +197,7 @@ for name in emptied begun lost; do
 done
 unset AS_ONE
 
-# A plain file that begins like one of ours, and is none.
+# A plain file that begins like one of ours, but is not.
 { head -c 512 plain.64K; cat other; } > header
 { head -c 16 plain.64K; cat other; } > magic
 sum=$(cat header magic | sha256sum)
@@ -208,6 +208,6 @@ for name in header magic; do
 done
 [ "$(cat header magic | sha256sum)" = "$sum" ] || fail "it was changed"
 
-# What lies beside it as a sidecar makes it a file of the other kind.
+# A sidecar beside it makes it a file of the other kind.
 cp one beside; echo nothing > beside.mpicrypt
 must_fail read_by_job plain beside

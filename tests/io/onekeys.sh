@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpicrypt file rekey, reencrypt and cp of files that are one file: the bytes stay, the keys do not.  Killed before any of its
-# writes, or in the middle of one, each leaves the old file or the new one, and a part that is left may be deleted.
+# mpicrypt file rekey, reencrypt and cp of files that are one file: the bytes stay, the keys do not.  When killed before
+# any of its writes, or in the middle of one, each leaves the old file or the new one, and a remaining part may be deleted.
 . "$SRC/tests/io/common.sh"
 
 python3 -c 'import cryptography' 2>/dev/null || skip "python3 has no module cryptography"
@@ -15,7 +15,7 @@ with() { local keys=$1; shift; in_variant mpicrypt file "$@" --keystore-dir "$CA
 file() { with keys "$@"; }
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o steps.so "$SRC/tests/io/preload/steps.c" -ldl
 uuid() { od -An -tx1 -j20 -N16 "$1"; }
-is() { # is PLAIN FILE [KEYS]: it verifies, and holds that
+is() { # is PLAIN FILE [KEYS]: FILE verifies, and decrypts to PLAIN
     rm -f back
     must with "${3:-keys}" verify "$(here "$2")" > verified || { cat verified; fail "$2"; }
     must with "${3:-keys}" decrypt "$(here "$2")" "$(here back)"
@@ -155,7 +155,7 @@ for region in whole_map(old[geometry.map_place(1):][:geometry.m], uuid).regions:
         print(region.label.decode())
 END
 wrapped() { python3 -B wrapped.py "$SRC/tests/vectors" "$1" "$2"; }
-head -c 20001 plain > small                             # for what is done many times
+head -c 20001 plain > small                             # for what is repeated many times
 vector write small one.kept "$(key lab)" aes-128-gcm:lab:4096:0:1:0:0+1
 must python3 -B two.py "$SRC/tests/vectors" small two.kept "$(key lab)" "$(key other)"
 cp two.kept sealed.kept
@@ -177,13 +177,13 @@ must in_variant mpicrypt key rotate lab --keystore-dir "$CASE_DIR/new-keys"     
 is small two.keys new-keys
 must_fail with new-keys verify "$(here one.old)"
 
-# holds FILE KEYS: it is there, whole.  Says nothing, as this is done many times.
+# holds FILE KEYS: FILE is complete.  Prints nothing, as this is repeated many times.
 holds() {
     rm -f back
     with "$2" decrypt "$(here "$1")" "$(here back)" || fail "$1 does not open"
     cmp small back || fail "$1 has other bytes"
 }
-# stepped HOW AT FILE VERB ARGUMENT...: killed there; false: it came to its end before
+# stepped HOW AT FILE VERB ARGUMENT...: killed at that step; false: it ended before
 stepped() {
     local how=$1 at=$2 name=$3; shift 3
     rm -f log
@@ -191,7 +191,7 @@ stepped() {
         mpicrypt file "$@" > stepped.out 2>&1 || [ -s log ] || { cat stepped.out; fail "$how $at: $*"; }
     [ -s log ]
 }
-# killed VERB FILE KEYS [TO [CHECK]]: before each of its calls, and in the middle of each write; CHECK gets what was left
+# killed VERB FILE KEYS [TO [CHECK]]: before each of its calls, and in the middle of each write; CHECK gets what is left
 steps=0
 killed() {
     local verb=$1 name=$2 keys=$3 to=() at how
@@ -220,7 +220,7 @@ killed rekey two.old keys
 killed reencrypt one.old keys
 killed reencrypt sealed.kept keys
 killed "cp --new-key" two.old keys target
-# Between two seals there is none.
+# Between two seals the file has none.
 sealed_or_not() { must with keys verify "$(here "$1")" > verified; }
 killed seal two.old keys "" sealed_or_not
 killed "seal --anew" sealed.kept keys "" sealed_or_not

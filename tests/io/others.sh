@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What others do with the two parts of a file, and beside us: a name that is taken by another file, rights, leases, and
-# openings at the same time.
+# What other programs do with the two parts of a file, and beside us: a name taken by another file, permissions,
+# leases, and simultaneous openings.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 2 --slots 2
@@ -21,7 +21,7 @@ if [ -z "${AS_ONE-}" ]; then    # with two parts
     says "which nobody can read without it" run_io 1 "$program" delete "$(here plain)" "$(here was)"
     [ ! -e was ] && [ ! -e was.mpicrypt ] || fail "it is still there"
     must mv ./*.mpic-old is.mpicrypt
-    must cp is.mpicrypt was.mpicrypt                # of one UUID several may be set aside
+    must cp is.mpicrypt was.mpicrypt                # several of one UUID may be set aside
     must cp plain was
     must run_io 1 "$program" delete "$(here plain)" "$(here was)"
     must cp is.mpicrypt was.mpicrypt
@@ -60,7 +60,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
 open(sys.argv[2], "w").close()
 signal.sigwait([signal.SIGIO])
-time.sleep(0.3)                 # so that who asks does not find it free at once
+time.sleep(0.3)                 # so that the other process does not find it free at once
 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 END
     python3 lease.py made.mpicrypt ready & holder=$!
@@ -72,7 +72,7 @@ else
     must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 16K
 fi
 
-# Of two that open a sealed file to write, the first takes the seal off, and the second finds none; whatever the one has read
+# If two open a sealed file to write, the first removes the seal, and the second finds no seal; whatever the first has read
 # by then.
 echo "--- two open a sealed file"
 steps=0

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What we write, the independent reader in Python reads, and the other way
+# The independent reader in Python reads what we write, and the other way
 # round.  No plaintext at rest.
 . "$SRC/tests/io/common.sh"
 

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Processes that see different things, or want them: all of them open a file in the same way,
-# or all are refused.  None waits for another, and what one wants to be encrypted is not stored
-# in clear because the others do not say so.
+# Processes that see different things, or ask for different things: all of them open a file in the same
+# way, or all are refused.  None waits for another, and data that one wants encrypted is not stored in
+# clear because the others do not ask for that.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1 --slots 4

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What is refused, and what it says: messages in plaintext between nodes, no
+# What is refused, and with which message: plaintext messages between nodes, no
 # key, files without their second part or beside another's, plain files where
-# none are wanted, components that know nothing of encrypted files.
+# are not wanted, components that know nothing of encrypted files.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 2
@@ -44,7 +44,7 @@ must vcluster mpirun -n 2 "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/ano
 cp another.mpicrypt copy.mpicrypt
 must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
 
-# One that is cut to nothing is no new one: neither made anew nor deleted.
+# A file that is cut to nothing is not a new one: neither made anew nor deleted.
 odd=$(mpi_program io odd)
 : > copy.mpicrypt
 says "of an encrypted file is damaged" vcluster mpirun -n 2 "$odd" open "$CASE_DIR/copy"
@@ -52,8 +52,8 @@ says "of an encrypted file is damaged" vcluster mpirun -n 2 --mca fs_crypt_key_l
 [ -e copy.mpicrypt ] && [ ! -s copy.mpicrypt ] || fail "the sidecar was touched"
 cp another.mpicrypt copy.mpicrypt
 rm file
-# A file that is gone has no claim to its name: with a label, without, and where it was made
-# empty since.  Who may only read changes nothing.
+# A deleted file has no claim to its name: with a label, without, and where an empty file was
+# made since.  A process that may only read changes nothing.
 : > file
 says "has the name of an encrypted one that was moved or deleted" vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
 [ -e file.mpicrypt ] || fail "a reader set a sidecar aside"
@@ -72,9 +72,9 @@ must vcluster mpirun -n 4 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/fil
 says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 
-# What a terminal would obey in the name of a file, is not sent to it, nor a line of its own.
+# Control sequences in a file's name are not sent to the terminal, nor can a name forge a line of output.
 name=$CASE_DIR/$'esc\033]0;x\007\nfile'
-harmless() {                                    # harmless TEXT COMMAND...: TEXT is said, and nothing harmful
+harmless() {                                    # harmless TEXT COMMAND...: TEXT is printed, and nothing harmful
     local text=$1; shift
     "$@" > said 2>&1 || true
     grep -qF -- "esc?]0;x??file$text" said && ! grep -q $'[\033\007]' said || fail "$*: $(cat -v said)"
@@ -84,8 +84,8 @@ harmless '' vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE
 rm "$name"
 harmless ': sealed, root ' vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" write "$CASE_DIR/plain" "$name"
 
-# sharedfp/individual opens files of its own, without an MPI_File, in memory that nobody
-# has cleared; once there is a map it is gone.
+# sharedfp/individual opens files of its own, without an MPI_File, in uninitialized
+# memory; once there is a map it is gone.
 shared_by_files() {
     vcluster mpirun -n 4 --mca fs_crypt_require 1 --mca sharedfp individual env MALLOC_PERTURB_=90 \
         "$program" write "$CASE_DIR/plain" "$CASE_DIR/required"
@@ -93,7 +93,7 @@ shared_by_files() {
 must shared_by_files
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/required"
 
-# Plain bytes are not written, wherever they would lie.
+# Plain bytes are not written, wherever they would go.
 asked=$(mpi_program io asked)
 mkdir forbidden
 must vcluster mpirun -n 4 --mca fs_crypt_require 1 "$asked" "$CASE_DIR/forbidden" require
@@ -101,11 +101,11 @@ mkdir inputs
 must vcluster mpirun -n 4 --mca fs_crypt_key_label lab --mca fs_crypt_plain_paths "/none/*:$CASE_DIR/inputs/input-*" \
     "$asked" "$CASE_DIR/inputs" input
 
-# What was put in the place of a sealed one.
+# A file that replaced a sealed one.
 says "there is none" vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must_fail vcluster mpirun -n 2 --mca fs_crypt_seal 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 
-# Any process says for all whether plain files are refused, rank 0 whether files are sealed.
+# Any process decides for all whether plain files are refused, rank 0 whether files are sealed.
 uneven() { # uneven RANK NAME ARGUMENT...: the parameter is set on that rank alone
     local rank=$1 name=$2; shift 2
     vcluster mpirun -n 4 bash -c 'r=$1 n=$2; shift 2; [ "$OMPI_COMM_WORLD_RANK" != "$r" ] || export "OMPI_MCA_$n=1"; MT_WATCHDOG=60 exec "$@"' \
@@ -121,7 +121,7 @@ rm -f uneven uneven.mpicrypt
 says "sealed, root" uneven 0 fs_crypt_seal write-once "$CASE_DIR/plain" "$CASE_DIR/uneven"
 must uneven 0 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
 
-# Maps that nobody could verify, or use: nothing is stored.
+# Maps that no process could verify, or use: nothing is stored.
 for mode in clear rest; do
     says "An encryption map must have an encrypted region." vcluster mpirun -n 2 "$odd" $mode "$CASE_DIR/$mode"
     [ ! -e $mode.mpicrypt ] || fail "a map was stored"
@@ -133,7 +133,7 @@ must_fail vcluster mpirun -n 1 --mca pml ob1 --mca crypt_fips 1 "$odd" chacha "$
 must vcluster mpirun -n 2 "$odd" open "$CASE_DIR/chacha"
 must vcluster mpirun -n 2 "$odd" chacha "$CASE_DIR/chacha"
 
-# What is refused is neither deleted nor left.
+# A refused file is neither deleted nor left behind.
 cp -a uneven kept; cp -a uneven.mpicrypt kept.mpicrypt
 must_fail vcluster mpirun -n 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none" "$odd" gone "$CASE_DIR/kept"
 [ -s kept ] && [ -s kept.mpicrypt ] || fail "a file that was refused was deleted"
@@ -144,24 +144,24 @@ must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label nobody "$odd" own "$CASE
 must vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
 must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
 [ -e own ] && [ -e own.mpicrypt ] || fail "another's file was deleted"
-# A plain file is made once, also where not all may read it.
+# A plain file is made once, even where not all may read it.
 must vcluster mpirun -n 2 --mca io_ompio_overwrite_amode 0 "$odd" once "$CASE_DIR/once"
 must_fail vcluster mpirun -n 2 --mca io_ompio_overwrite_amode 0 "$odd" once "$CASE_DIR/once"
 
-# A label that is revoked is none that does not exist.
+# A revoked label is not reported as a missing one.
 must in_variant mpicrypt key new past --keystore-dir "$CASE_DIR/keys"
 must in_variant mpicrypt key revoke past --yes --keystore-dir "$CASE_DIR/keys"
 says "past: the key is revoked.  \"mpicrypt key rotate past\"" vcluster mpirun -n 2 --mca fs_crypt_key_label past "$odd" own "$CASE_DIR/past"
 [ ! -e past ] || fail "a new file that was refused is there"
 
-# Plain files pass: of names too long for a sidecar, pipes, those that may only be written.
+# Plain files pass: with names too long for a sidecar, pipes, and files that may only be written.
 long=$(printf 'n%.0s' {1..250})
 cp plain $long
 # Not with sharedfp/lockedfile, which has room for 256 bytes of a path in 4.1.
 must vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm "$program" read "$CASE_DIR/plain" "$CASE_DIR/$long"
 must_fail vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/${long/n/m}"
 must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
-# Too long only for the files with which nodes try whether they see one another's bytes.
+# Too long only for the files with which nodes check whether they see one another's bytes.
 long=$(printf 'n%.0s' {1..242})
 says "could not be tested" vcluster mpirun -n 2 --map-by node --mca sharedfp ^lockedfile,sm --mca fs_crypt_key_label lab \
     "$program" write "$CASE_DIR/plain" "$CASE_DIR/$long"
@@ -170,7 +170,7 @@ must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
 piped() { vcluster mpirun -n 1 "$@" bash -c 'set -o pipefail; "$1" write /dev/stdout | cat' - "$odd"; }
 must piped
 must_fail piped --mca fs_crypt_require 1
-# (OMPIO itself opens for reading, too, unless it is told not to.)
+# (OMPIO itself opens for reading, too, unless told not to.)
 unable() { vcluster mpirun -n 2 --mca io_ompio_overwrite_amode 0 setpriv --bounding-set=-dac_override,-dac_read_search "$odd" "$@"; }
 cp plain only; cp -a uneven lost
 chmod 200 only lost
@@ -178,14 +178,14 @@ must unable write "$CASE_DIR/only"
 must_fail unable write "$CASE_DIR/lost"         # of an encrypted file, without its second part
 must_fail unable open "$CASE_DIR/only"          # able, after all?
 
-# Empty when it was opened, and filled by somebody else since.
+# Empty when it was opened, and filled by another program since.
 for setting in "fs_crypt_key_label lab" "fs_crypt_require 1" "fs_crypt_seal 1"; do
     : > late
     must vcluster mpirun -n 2 --map-by node --mca $setting "$odd" late "$CASE_DIR/late"
 done
 
 # Components that know nothing of encrypted files: neither opened nor deleted,
-# and no new file in clear where it was to be encrypted.
+# and no new file is in clear that was to be encrypted.
 rm -f file file.mpicrypt
 must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 before=$(cksum file file.mpicrypt)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# A file whose maker is killed, or finds no space, at any step, can be used by the next job; and who deletes a
+# A file whose maker is killed, or finds no space, at any step, can be used by the next job; and deleting a
 # file deletes no other one that is made under its name meanwhile.
 . "$SRC/tests/io/common.sh"
 
@@ -18,12 +18,12 @@ stepped() { # stepped HOW AT MODE FILE OUT...
     run_io $ranks $labeled env LD_PRELOAD="$CASE_DIR/steps.so${AS_ONE:+:$AS_ONE}" STEP_FILE="$CASE_DIR/${2##*/}" STEP_LOG="$CASE_DIR/log" STEP_HOW="$how" \
         STEP_AT="$at" STEP_DO="${STEP_DO-}" "$program" "$@"
 }
-came() { # came OUT LINE...: that, and nothing else, came of it
+came() { # came OUT LINE...: these are the results, and there are no others
     local out=$1; shift
     cmp -s <(printf '%s\n' "$@") "$out" || { cat "$out"; fail "$out: expected: $*"; }
 }
 here() { echo "$CASE_DIR/$1"; }
-nothing=0                       # the bytes of a file that was made, and holds nothing
+nothing=0                       # the bytes of a file that was made, and is empty
 encrypted() { [ -s file.mpicrypt ]; }
 if [ -n "${AS_ONE-}" ]; then
     export STEP_ALL=1
@@ -53,10 +53,10 @@ for how in kill full; do
     [ $at -gt 10 ] || fail "only $at steps"
 done
 
-[ -z "${AS_ONE-}" ] || exit 0   # what follows is about sidecars
+[ -z "${AS_ONE-}" ] || exit 0   # the rest is about sidecars
 
 echo "--- another file is made while one is deleted"
-ranks=1     # of several, Open MPI has each delete the name when the file is closed
+ranks=1     # with several, Open MPI has each of them delete the name when the file is closed
 for mode in delete gone; do
     rm -f log
     must begun use "$(here file)" "$(here use.out)"

@@ -10,7 +10,7 @@
 mounts=()
 unmount() { for ((i = ${#mounts[@]}; i > 0; i--)); do umount -l "${mounts[i - 1]}" || true; done; }
 
-# mounted KIND: a directory on one of that kind; 1 where the machine cannot.
+# mounted KIND: a directory on one of that kind; 1 if the machine cannot.
 mounted() {
     local kind=$1 directory=$CASE_DIR/mnt.$1 image=$CASE_DIR/image.$1
     mkdir "$directory"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpicrypt file: what it makes jobs can read, what jobs make it can read; what
-# was changed it finds; rekey, recovery, mv, and what it refuses.
+# mpicrypt file: jobs can read what it makes, and it reads what jobs make; it finds
+# what was changed; rekey, recovery, mv, and what it refuses.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -59,7 +59,7 @@ echo "--- what was changed"
 entry() { # entry FILE BLOCK: where in the sidecar
     echo $(($(od -An -tu8 -j4096 -N8 "$1.mpicrypt") + 96 * $2))
 }
-poke() { # poke FILE OFFSET: another byte than the one there
+poke() { # poke FILE OFFSET: change the byte there
     local byte
     byte=$(od -An -tu1 -j"$2" -N1 "$1")
     printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
@@ -117,7 +117,7 @@ must cmp plain recovered
 must key rotate other
 must file rekey "$(here escrowed)" --recovery "$(here recovery.key)"        # the keystore knows the revoked version
 must file verify "$(here escrowed)"
-theirs() { in_variant mpicrypt "$@" --keystore-dir "$CASE_DIR/theirs"; }  # of somebody who has the public recovery key
+theirs() { in_variant mpicrypt "$@" --keystore-dir "$CASE_DIR/theirs"; }  # of a user who has the public recovery key
 must theirs key new other --recovery "$(here recovery.pem)"
 must theirs file encrypt "$(here plain)" "$(here forged)" --label other
 says "the key of this label is not the one that encrypted the file" file verify "$(here forged)" --recovery "$(here recovery.key)"
@@ -134,7 +134,7 @@ for verb in rekey reencrypt "cp --new-key"; do
 done
 must_fail file verify "$(here unknown)"
 must_fail key new third --recovery "$(here nobody.pem)"
-must key new third --recovery "$(here recovery.pem)"    # what failed left no key
+must key new third --recovery "$(here recovery.pem)"    # the failed command left no key
 
 echo "--- seal"
 root_of() { file seal "$(here "$1")" | sed -n 's/^root //p'; }
@@ -160,19 +160,19 @@ must file rekey "$(here kept)"                          # touches no data, and n
 must file verify "$(here kept)" --root "$root"
 cp -a kept cut; cp -a kept.mpicrypt cut.mpicrypt
 truncate -s 8192 cut
-must_fail file verify "$(here cut)"                     # whether it is asked for or not
+must_fail file verify "$(here cut)"                     # whether that is asked for or not
 must_fail file verify "$(here cut)" --sealed
 rm -f bad bad.mpicrypt
 must file encrypt "$(here plain)" "$(here bad)" --label lab --block-size 4K
 poke bad $((5 * 4096 + 7))
-must_fail file seal "$(here bad)"                       # what cannot be read is not sealed
+must_fail file seal "$(here bad)"                       # what cannot be read cannot be sealed
 
 echo "--- mv"
 mkdir there
 must file mv "$(here made)" "$(here there)"
 must reads there/made
 [ ! -e made ] && [ ! -e made.mpicrypt ] || fail "something was left behind"
-cp -a ours there/ours                                   # which have nothing to do with the sidecar that is there
+cp -a ours there/ours                                   # unrelated to the sidecar that is there
 cp plain there/bare
 cp -a there/made.mpicrypt strange.mpicrypt
 for name in ours bare; do
@@ -230,7 +230,7 @@ if ! in_other_root; then
 fi
 
 echo "--- ended by a signal"
-# ended SIGNAL TARGET COMMAND...: sent once the part file is there, and nothing may be left
+# ended SIGNAL TARGET COMMAND...: sent once the part file exists, and nothing may be left
 ended() {
     local signal=$1 target=$2 pid name; shift 2
     PATH=$PREFIX/bin:$PATH env ${with[@]+"${with[@]}"} mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys" & pid=$!
@@ -247,7 +247,7 @@ ended() {
 if ! in_other_root; then
     with=()
     mkfifo slow
-    exec 3<>slow                                        # never at its end
+    exec 3<>slow                                        # it never ends
     echo something >&3
     ended TERM never encrypt slow never --label lab
     ended HUP never encrypt slow never --label lab

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What mpicrypt file verify finds without being asked: a seal that does not fit,
+# What mpicrypt file verify finds by itself: a seal that does not match,
 # blocks beyond the end, a copy of the map that is missing, a sidecar that was cut
-# off; and that nobody overwrites what a cut sidecar makes look unwritten.
+# off; and nobody may overwrite what a cut sidecar makes look unwritten.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -12,7 +12,7 @@ cd "$CASE_DIR"
 here() { echo "$CASE_DIR/$1"; }
 file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 fresh() { rm -f "$1" "$1.mpicrypt"; cp -a kept "$1"; cp -a kept.mpicrypt "$1.mpicrypt"; }
-# judged FILE GOOD SEAL COPIES: what the JSON says of the whole file, and the status agrees.
+# judged FILE GOOD SEAL COPIES: the JSON's verdict on the whole file, and the status agrees.
 judged() {
     local rc=0
     file verify "$(here "$1")" --json > judged.json || rc=$?
@@ -48,7 +48,7 @@ truncate -s 16384 cut
 must_fail file verify "$(here cut)"
 says "the size of the file is 16384, and was 40960" file verify "$(here cut)"
 judged cut false broken true
-must_fail file seal "$(here cut)"                       # it would make it good
+must_fail file seal "$(here cut)"                       # else the cut would be sealed
 
 echo "--- a block made a hole"
 fresh swapped
