@@ -126,7 +126,7 @@ uint64_t opal_cryptfile_blocks_most(const opal_cryptfile_t *file, uint32_t regio
 uint32_t opal_cryptfile_capacity(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* The byte that is locked for a block. */
 uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
-/* Locks of all blocks that begin at or after an offset; false: another region's range includes this one's. */
+/* Locks of all blocks that begin at or after an offset; false: an earlier region's range includes this one's. */
 bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count);
 
 static inline uint32_t opal_cryptfile_entry_bytes(const opal_cryptfile_t *file)
@@ -382,8 +382,8 @@ static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
 /* Before anything of a run is overwritten, with its entries in work->slots: take rooms.  commit_end must follow, even
  * after a failure. */
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run);
-/* Assign rooms to the next *count blocks from `from` on, and write the marks that lead to them, together with the
- * entries of [entered, from), whose round is done.  The run's entries are at `at`. */
+/* Assign rooms to blocks from `from` on, as far as rooms suffice (*count blocks), and write the marks that lead to
+ * them, with the entries of [entered, from), whose round is done.  The run's entries are at `at`. */
 int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                 uint64_t entered, uint64_t from, uint64_t at, uint64_t *count);
 /* Blocks [from, from + count) of a round, sealed: ciphertext of block from + i at

@@ -171,7 +171,7 @@ uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, u
                                             : opal_cryptfile_geometry_entry_lock(one_entry_at(file, region, block));
 }
 
-/* In one file, the locks of all regions are mixed: the first region's range has all that are beyond. */
+/* In one file, the locks of all regions are mixed: the first encrypted region's range has all that are beyond. */
 bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count)
 {
     const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
