@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # mpicrypt file rekey, reencrypt and cp of files that are one file: the bytes stay, the keys do not.  When killed before
-# any of its writes, or in the middle of one, each leaves the old file or the new one, and a remaining part may be deleted.
+# any of its writes, or in the middle of one, each leaves the old file or the new one; a remaining part may be deleted.
 . "$SRC/tests/io/common.sh"
 
 python3 -c 'import cryptography' 2>/dev/null || skip "python3 has no module cryptography"
