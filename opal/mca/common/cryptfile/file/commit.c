@@ -10,8 +10,8 @@
  *
  * Marks are written at the beginning of a run and entries at its end, rooms and data part
  * by part.  A file that is one file may have fewer rooms than a run has blocks; then there are rounds, and the
- * entries of one and the marks of the next are one write.  To survive a loss of power, the storage must keep that order, too.
- * With barriers (|):
+ * entries of one and the marks of the next are one write.  To survive a loss of power, the storage must keep that
+ * order, too.  With barriers (|):
  *
  *     first write                     data | entries
  *     overwrite   | marks   rooms   | data | entries
