@@ -250,17 +250,13 @@ class OneFile:
             return "behind the end", b""
         slots, seal = self.entry(r, g, k)
         stored = self.stored(r, g, k)
+        good = [slot_is_good(slot, capacity, self.geometry.W) for slot in slots]
+        slots = [slot if one else NONE for slot, one in zip(slots, good)]
         newer = newer_of(slots)
         if sealed and seal != (bytes(32) if newer is None else hashlib.sha256(version(slots[newer])).digest()):
             return "forged", b""
         if newer is None:
-            if not all(slot_is_good(slot, capacity, self.geometry.W) for slot in slots):
-                return "forged", b""
-            return ("torn" if any(stored) else "hole"), b""
-        if not slot_is_good(slots[newer], capacity, self.geometry.W):
-            return "forged", b""
-        if not slot_is_good(slots[1 - newer], capacity, self.geometry.W):
-            slots[1 - newer] = NONE
+            return ("forged" if not all(good) else "torn" if any(stored) else "hole"), b""
         number = self.layout.number(r, g, k)
         for how, slot, text in self.candidates(r, g, k, slots, newer, stored):
             plain = self.sealer.open(r, number, slot, text)
