@@ -15,7 +15,7 @@ trap 'vcluster down >/dev/null 2>&1 || true; unmount' EXIT
 python3 -c "import os; open('f', 'w'); os.setxattr('f', 'user.x', b'')" 2>/dev/null || skip "the file system has no extended attributes"
 keys_in keys lab other
 as_one
-program=$(mpi_program io life)
+program=$(mpi_program io named)
 here() { echo "$CASE_DIR/$1"; }
 tool() { in_variant mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
 job() { # job VERB FILE ARGUMENT...: without a label

@@ -3,16 +3,16 @@
  *
  * What programs do to the names of their files (life.sh).  The bytes of version V are those of PLAIN, each plus V.
  *
- *   life make PLAIN FILE V          open FILE, make it as long as PLAIN, write version V, close
- *   life steps PLAIN DIR N          N times: write DIR/ck.tmp, close, rename it to DIR/ck.I; then read all of them
- *   life renamed PLAIN FILE TO      rename FILE when half of it is written, write the other half, close, read TO
- *   life unlinked PLAIN FILE        unlink FILE when half of it is written; write, read and close it; nothing is there
- *   life replaced PLAIN FILE OTHER  rename OTHER to FILE when half of FILE is written, write the other half, close
- *   life clobber PLAIN FILE V       truncate(2) by rank 0, if it is there; then as make
- *   life delete PLAIN FILE V        MPI_File_delete by rank 0, then as make
- *   life append PLAIN LOG V         add version V, in MPI_MODE_APPEND
- *   life read PLAIN FILE V          it has version V, or fails
- *   life empty PLAIN FILE           it has no bytes
+ *   named make PLAIN FILE V          open FILE, make it as long as PLAIN, write version V, close
+ *   named steps PLAIN DIR N          N times: write DIR/ck.tmp, close, rename it to DIR/ck.I; then read all of them
+ *   named renamed PLAIN FILE TO      rename FILE when half of it is written, write the other half, close, read TO
+ *   named unlinked PLAIN FILE        unlink FILE when half of it is written; write, read and close it; nothing is there
+ *   named replaced PLAIN FILE OTHER  rename OTHER to FILE when half of FILE is written, write the other half, close
+ *   named clobber PLAIN FILE V       truncate(2) by rank 0, if it is there; then as make
+ *   named delete PLAIN FILE V        MPI_File_delete by rank 0, then as make
+ *   named append PLAIN LOG V         add version V, in MPI_MODE_APPEND
+ *   named read PLAIN FILE V          it has version V, or fails
+ *   named empty PLAIN FILE           it has no bytes
  */
 #include "mt.h"
 
