@@ -47,6 +47,15 @@ must_refuse "no region of the file's map holds these bytes" read_by_job long par
 sum=$(cat one parts | sha256sum)
 # Nothing changes it.
 must_fail run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/one"        # regions over an existing one
+# Nor do other components get it, although only its first bytes say what it is.
+find_romio
+not_selected="components that can encrypt are not selected"
+for others in ${romio:+"io $romio"} "fs ufs"; do
+    must_refuse "$not_selected" run_io 2 --mca $others "$program" read "$CASE_DIR/plain" "$CASE_DIR/one"
+    must_refuse "$not_selected" run_io 2 --mca $others "$program" over "$CASE_DIR/plain" "$CASE_DIR/one"
+    must_refuse "$not_selected" run_io 1 --mca $others "$program" delete "$CASE_DIR/plain" "ufs:$CASE_DIR/one"
+    must run_io 2 --mca $others "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
+done
 [ "$(cat one parts | sha256sum)" = "$sum" ] || fail "it was changed"
 
 # Seals.
@@ -181,6 +190,16 @@ if python3 -c "import os; os.getxattr('plain.64K', 'user.mpicrypt.map')" 2>/dev/
     must run_io 2 --mca fs_crypt_plain_paths "$CASE_DIR/*" "$program" read "$CASE_DIR/other" "$CASE_DIR/overwritten"
     must_refuse "it begins with other bytes" run_io 2 --mca fs_crypt_plain_paths "$CASE_DIR/*" "$program" over "$CASE_DIR/other" "$CASE_DIR/overwritten"
     must cmp other overwritten
+    # Who may only write to a file sees the names of its attributes.
+    cp --preserve=all plain.64K unread
+    chmod 200 unread
+    sum=$(sha256sum < unread)
+    unable() { run_io 2 --mca io_ompio_overwrite_amode 0 "$@" setpriv --bounding-set=-dac_override,-dac_read_search "$(mpi_program io odd)" write "$CASE_DIR/unread"; }
+    must_fail unable
+    for others in ${romio:+"io $romio"} "fs ufs"; do
+        must_refuse "$not_selected" unable --mca $others
+    done
+    [ "$(sha256sum < unread)" = "$sum" ] || fail "it was changed"
 else
     echo "not tried: this file system has no attributes"
     cp empty emptied

@@ -27,8 +27,8 @@ on() {
 late() {
     local rank=$1; shift
     rm -f late.log
-    vcluster mpirun -n 3 "$@" env MT_WATCHDOG=60 LD_PRELOAD="$CASE_DIR/late.so${AS_ONE:+:$AS_ONE}" LATE_RANK="$rank" LATE_LOG="$CASE_DIR/late.log" \
-        "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
+    vcluster mpirun -n 3 "$@" env MT_WATCHDOG=60 LD_PRELOAD="$CASE_DIR/late.so${AS_ONE:+:$AS_ONE}" LATE_RANK="$rank" LATE_FILE="$CASE_DIR/made" \
+        LATE_LOG="$CASE_DIR/late.log" "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
 }
 looked() { [ -s late.log ] || fail "nobody looked"; }
 in_clear() { grep -qa "canary that nobody may see" "$1"; }

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,15 +59,9 @@ static uint8_t **copy_at(look_t *look, int copy)
  * list its attributes: without one of that name, the file is plain. */
 static bool lists_none(const ompi_common_cryptmpio_file_t *state)
 {
-    ssize_t room = flistxattr(state->posix.data_fd, NULL, 0);
-    char *names = room < 0 ? NULL : malloc((size_t) room + 1);
-    ssize_t bytes = NULL == names ? -1 : flistxattr(state->posix.data_fd, names, (size_t) room), at = 0;
+    char names[XATTR_LIST_MAX];
 
-    while (at < bytes && 0 != strcmp(names + at, OMPI_CRYPTMPIO_ATTRIBUTE)) {
-        at += (ssize_t) strlen(names + at) + 1;
-    }
-    free(names);
-    return bytes >= 0 && at >= bytes;
+    return !ompi_common_cryptmpio_lists(names, flistxattr(state->posix.data_fd, names, sizeof(names)));
 }
 
 static int look_at_attribute(const ompi_common_cryptmpio_file_t *state, look_t *look)

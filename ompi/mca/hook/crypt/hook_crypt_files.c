@@ -21,14 +21,19 @@
  */
 #include "ompi_config.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "opal/mca/base/mca_base_framework.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/common/cryptfile/file/header.h"
 #include "opal/mca/common/cryptfile/file/sidecar.h"
 #include "opal/util/info.h"
 #include "ompi/file/file.h"
@@ -59,20 +64,51 @@ static bool guarding, always;           /* always: new files are encrypted, or p
 
 /* ---- which files ---- */
 
-/* `path`, or the target of a link of this name. */
-static bool is_encrypted(const char *path)
+/* `path`, or the target of a link of this name.  An error counts as "yes": fs/crypt reports it.  Without the right to
+ * read, a process sees only the names of the attributes. */
+static bool has_attribute(const char *path)
+{
+    char names[XATTR_LIST_MAX];
+
+    if (getxattr(path, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0) >= 0) {
+        return true;
+    }
+    return EACCES == errno ? ompi_common_cryptmpio_lists(names, listxattr(path, names, sizeof(names)))
+                           : ENODATA != errno && ENOTSUP != errno && EPERM != errno;
+}
+
+/* It may have come without its attribute. */
+static bool begins_as_one(const char *path)
+{
+    char bytes[OPAL_CRYPTFILE_FILE_MAGIC_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        return EACCES != errno;
+    }
+    ssize_t got = pread(fd, bytes, sizeof(bytes), 0);
+    close(fd);
+    return got < 0 || (sizeof(bytes) == (size_t) got && 0 == memcmp(bytes, OPAL_CRYPTFILE_FILE_MAGIC, sizeof(bytes)));
+}
+
+static bool has_sidecar(const char *path)
 {
     struct stat status;
     char *real = realpath(path, NULL), *sidecar = NULL;
-    bool is = getxattr(path, OMPI_CRYPTMPIO_ATTRIBUTE, NULL, 0) > 0;
+    bool has = 0 < asprintf(&sidecar, "%s" OPAL_CRYPTFILE_SIDECAR_SUFFIX, NULL == real ? path : real) && 0 == stat(sidecar, &status);
 
-    path = NULL == real ? path : real;
-    if (!is && 0 < asprintf(&sidecar, "%s" OPAL_CRYPTFILE_SIDECAR_SUFFIX, path)) {
-        is = 0 == stat(sidecar, &status);
-        free(sidecar);
-    }
+    free(sidecar);
     free(real);
-    return is;
+    return has;
+}
+
+/* (To open a pipe would let a writer go on that waits for a reader.) */
+static bool is_encrypted(const char *path)
+{
+    struct stat status;
+    bool is_file = 0 == stat(path, &status) && S_ISREG(status.st_mode);
+
+    return (is_file && (has_attribute(path) || (status.st_size > 0 && begins_as_one(path)))) || has_sidecar(path);
 }
 
 /* ROMIO takes "ufs:/dir/file" for /dir/file. */
