@@ -227,6 +227,19 @@ for name in header magic; do
 done
 [ "$(cat header magic | sha256sum)" = "$sum" ] || fail "it was changed"
 
-# A sidecar beside it makes it a file of the other kind.
+# A name that leaves no room for a suffix.
+long=$(printf 'n%.0s' {1..250})
+named() { run_io 2 --mca sharedfp ^lockedfile,sm "$program" "$@"; }    # lockedfile has room for 256 bytes of a path in 4.1
+AS_ONE=$CASE_DIR/one.so
+must named write "$CASE_DIR/plain" "$CASE_DIR/$long"
+unset AS_ONE
+must named read "$CASE_DIR/plain" "$CASE_DIR/$long"
+must named over "$CASE_DIR/other" "$CASE_DIR/$long"
+must named read "$CASE_DIR/other" "$CASE_DIR/$long"
+must tool verify "$CASE_DIR/$long"
+must run_io 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
+must test ! -e "$long"
+
+# What lies at the path of a sidecar is not asked.
 cp one beside; echo nothing > beside.mpicrypt
-must_fail read_by_job plain beside
+must read_by_job plain beside

@@ -313,7 +313,7 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
     was_empty = is_empty(state);
     if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
-    } else if (ompi_common_cryptmpio_posix_begins_as_one(&state->posix, state->sidecar)) {
+    } else if (ompi_common_cryptmpio_posix_begins_as_one(&state->posix)) {
         if ('\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one() && is_begun(state)) {
             return begin_one(state, look);
         }

@@ -73,16 +73,13 @@ int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const
     return OPAL_CRYPT_OK;
 }
 
-bool ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
+bool ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix)
 {
     opal_cryptfile_header_t header;
     opal_cryptfile_state_t state;
-    struct stat beside;
     bool magic = false;
 
-    if (0 != lstat(sidecar, &beside) && ENOENT == errno) {
-        (void) opal_cryptfile_beginning_read(&posix->super, &magic, &header, &state);
-    }
+    (void) opal_cryptfile_beginning_read(&posix->super, &magic, &header, &state);
     return magic;
 }
 

@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening, making and sealing an encrypted file that is one file, and changing its map: a file that begins like one,
- * and has no sidecar.
+ * Opening, making and sealing an encrypted file that is one file, and changing its map: a file that begins like one.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -232,7 +232,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     *file = (mpicrypt_file_t){.path = path, .best = -1};
     int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
 
-    one = MPICRYPT_OK == code && ompi_common_cryptmpio_posix_begins_as_one(&file->posix, file->sidecar);
+    one = MPICRYPT_OK == code && ompi_common_cryptmpio_posix_begins_as_one(&file->posix);
     if (one) {
         ompi_common_cryptmpio_posix_one(&file->posix);
     }
