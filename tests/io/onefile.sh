@@ -227,6 +227,16 @@ for name in header magic; do
 done
 [ "$(cat header magic | sha256sum)" = "$sum" ] || fail "it was changed"
 
+# Its beginning cannot be read.
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o steps.so "$SRC/tests/io/preload/steps.c" -ldl
+sum=$(sha256sum < one)
+for mode in read over; do
+    must_refuse "Input/output error" run_io 2 env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/one" STEP_HOW=unread STEP_LOG="$CASE_DIR/log" \
+        "$program" $mode "$CASE_DIR/plain" "$CASE_DIR/one"
+    must rm log
+done
+[ "$(sha256sum < one)" = "$sum" ] || fail "it was changed"
+
 # A name that leaves no room for a suffix.
 long=$(printf 'n%.0s' {1..250})
 named() { run_io 2 --mca sharedfp ^lockedfile,sm "$program" "$@"; }    # lockedfile has room for 256 bytes of a path in 4.1

@@ -9,6 +9,7 @@
  *                        than a new one shares with the old one
  *              full      from that call on, writes to the sidecar or an attribute find no space
  *              run       when the data was unlinked, STEP_DO is run by a shell
+ *              unread    the first bytes of the file cannot be read
  *              no-attr   (all ranks) attributes cannot be written, and none is found
  *   STEP_LOG   gets a line when it has happened
  *   STEP_ALL   one file: writes to the data find no space either
@@ -104,6 +105,18 @@ ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
 }
 
 ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t at) __attribute__((alias("pwritev")));
+
+ssize_t preadv(int fd, const struct iovec *vector, int count, off_t at)
+{
+    if (0 == at && is_so("unread") && DATA == part_of_fd(fd)) {
+        say("preadv");
+        errno = EIO;
+        return -1;
+    }
+    return REAL("preadv", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, vector, count, at);
+}
+
+ssize_t preadv64(int fd, const struct iovec *vector, int count, off64_t at) __attribute__((alias("preadv")));
 
 int ftruncate(int fd, off_t bytes)
 {

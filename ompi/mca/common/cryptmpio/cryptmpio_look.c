@@ -303,17 +303,29 @@ static bool look_at_remains(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
+/* If it may only be written to, the attribute's name would have been listed: then it is plain, unless a label is asked for. */
+static int look_at_beginning(ompi_common_cryptmpio_file_t *state, const look_t *look, bool *one)
+{
+    int rc = ompi_common_cryptmpio_posix_begins_as_one(&state->posix, one);
+
+    if (OPAL_CRYPT_ERR_STORAGE == rc && EBADF == errno) {
+        errno = EACCES;
+        return '\0' == look->label[0] ? OPAL_CRYPT_OK : rc;
+    }
+    return rc;
+}
+
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     char found[PATH_MAX];
-    bool was_empty;
+    bool was_empty, one = false;
 
     ompi_common_cryptmpio_posix_close(&state->posix);
     look->one = false;
     was_empty = is_empty(state);
-    if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
+    if (OPAL_CRYPT_OK != look_at_attribute(state, look) || OPAL_CRYPT_OK != look_at_beginning(state, look, &one)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
-    } else if (ompi_common_cryptmpio_posix_begins_as_one(&state->posix)) {
+    } else if (one) {
         if ('\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one() && is_begun(state)) {
             return begin_one(state, look);
         }

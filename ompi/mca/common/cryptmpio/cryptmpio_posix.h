@@ -34,8 +34,9 @@ char *ompi_common_cryptmpio_posix_sidecar(const char *path);
 /* Open it, never through a link; `creating`: 0, or O_CREAT with or without O_EXCL,
  * as for open(2).  ERR_STORAGE with errno. */
 int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating);
-/* Does the file begin like one file?  Then both parts are the data, whatever lies at the sidecar's path. */
-bool ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix);
+/* *one: the file begins like one file; then both parts are the data, whatever lies at the sidecar's path.  ERR_STORAGE
+ * with errno: nobody knows; EBADF: it is open for writing only. */
+int ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix, bool *one);
 static inline void ompi_common_cryptmpio_posix_one(ompi_common_cryptmpio_posix_t *posix) { posix->sidecar_fd = posix->data_fd; }
 static inline bool ompi_common_cryptmpio_posix_is_one(const ompi_common_cryptmpio_posix_t *posix)
 {

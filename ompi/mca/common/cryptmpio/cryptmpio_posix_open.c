@@ -73,14 +73,13 @@ int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const
     return OPAL_CRYPT_OK;
 }
 
-bool ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix)
+int ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix, bool *one)
 {
     opal_cryptfile_header_t header;
     opal_cryptfile_state_t state;
-    bool magic = false;
+    int rc = opal_cryptfile_beginning_read(&posix->super, one, &header, &state);
 
-    (void) opal_cryptfile_beginning_read(&posix->super, &magic, &header, &state);
-    return magic;
+    return *one ? OPAL_CRYPT_OK : rc;
 }
 
 void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix)

@@ -78,7 +78,10 @@ static int bring_sidecar(const char *path, const char *sidecar)
     int fd = open_part(path);
 
     ompi_common_cryptmpio_posix_init(&posix, fd, false);
-    bool one = fd >= 0 && ompi_common_cryptmpio_posix_begins_as_one(&posix);
+    bool one = false;
+    if (fd >= 0) {
+        (void) ompi_common_cryptmpio_posix_begins_as_one(&posix, &one);
+    }
     bool elsewhere = fd >= 0 && !one && OMPI_CRYPTMPIO_FIND_ELSEWHERE == ompi_common_cryptmpio_posix_find(&posix, sidecar, found);
     if (fd >= 0) {
         close(fd);

@@ -227,12 +227,14 @@ static int open_sidecar(mpicrypt_file_t *file)
 
 int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
 {
-    bool one;
+    bool one = false;
 
     *file = (mpicrypt_file_t){.path = path, .best = -1};
     int code = open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
 
-    one = MPICRYPT_OK == code && ompi_common_cryptmpio_posix_begins_as_one(&file->posix);
+    if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_begins_as_one(&file->posix, &one)) {
+        code = failed(file, strerror(errno), "");
+    }
     if (one) {
         ompi_common_cryptmpio_posix_one(&file->posix);
     }
