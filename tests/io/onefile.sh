@@ -160,7 +160,7 @@ refused() {
 }
 at header 40 x;                              refused "its header is damaged" header
 at state 512 '\0';                           refused "its header is damaged" state
-at begun 512 '\0'; truncate -s 8192 begun;   refused "it is being made, or whoever made it was killed" begun
+at begun 512 '\0'; truncate -s 8192 begun;   refused "whoever made it was killed" begun
 at maps 1100 x; printf x | dd of=maps bs=1 seek=4200 conv=notrunc status=none
 refused "no place of the file has one" maps
 at place 1100 x;                             must read_by_job plain place
@@ -182,7 +182,7 @@ if python3 -c "import os; os.getxattr('plain.64K', 'user.mpicrypt.map')" 2>/dev/
     must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/emptied"
     must_refuse "it is empty" run_io 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/empty" "$CASE_DIR/emptied"
     must_refuse "whoever made it was killed" read_by_job zeros begun
-    must_refuse "whoever made it was killed" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/begun"
+    must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/begun"
     for mode in read over; do
         must_refuse "it begins with other bytes" run_io 2 "$program" $mode "$CASE_DIR/other" "$CASE_DIR/overwritten"
         must_refuse "it begins with other bytes" run_io 2 --mca fs_crypt_key_label lab "$program" $mode "$CASE_DIR/other" "$CASE_DIR/overwritten"
@@ -236,6 +236,36 @@ for mode in read over; do
     must rm log
 done
 [ "$(sha256sum < one)" = "$sum" ] || fail "it was changed"
+
+# A program without a label waits for the maker of a file, and goes on with what one that was killed has left.
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
+maker() { run_io 1 --mca fs_crypt_key_label lab env LD_PRELOAD="$CASE_DIR/$1:$CASE_DIR/one.so" "${@:2}" "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"; }
+for at in 1 2; do
+    rm -f ready end waits made; : > made
+    maker pause.so PAUSE_IN=fsync PAUSE_AT=$at PAUSE_READY="$CASE_DIR/ready" PAUSE_END="$CASE_DIR/end" > maker.out 2>&1 & maker=$!
+    until [ -e ready ]; do kill -0 $maker 2>/dev/null || fail "it ended: $(cat maker.out)"; sleep 0.02; done
+    run_io 1 env LD_PRELOAD="$CASE_DIR/pause.so" PAUSE_WAITS="$CASE_DIR/waits" "$program" over "$CASE_DIR/plain" "$CASE_DIR/made" > other.out 2>&1 & other=$!
+    while [ ! -e waits ] && kill -0 $other 2>/dev/null; do sleep 0.02; done
+    : > end
+    wait $other || fail "it did not wait: $(cat other.out)"
+    wait $maker || fail "the maker: $(cat maker.out)"
+    must read_by_job plain made
+done
+for at in 2 3 4 5 6; do
+    rm -f log made; : > made
+    must_fail maker steps.so STEP_FILE="$CASE_DIR/made" STEP_HOW=kill STEP_AT=$at STEP_LOG="$CASE_DIR/log"
+    must_refuse "whoever made it was killed" run_io 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
+    if [ $at = 6 ] && python3 -c "import os; os.getxattr('made', 'user.mpicrypt.map')" 2>/dev/null; then
+        must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"
+        must test ! -s made
+        must python3 -c "import os; os.removexattr('made', 'user.mpicrypt.map')"
+    fi
+    AS_ONE=$CASE_DIR/one.so
+    must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/made"
+    unset AS_ONE
+    must read_by_job plain made
+    must tool verify "$CASE_DIR/made"
+done
 
 # A name that leaves no room for a suffix.
 long=$(printf 'n%.0s' {1..250})

@@ -90,6 +90,9 @@ int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_com
 
 /* The same for a file that is to become one: ours to make, with the maker's lock; true: look again. */
 bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);
+/* For a process that does not make it: wait for its maker; what one that was killed left is emptied, by who may write; true: look
+ * again. */
+bool ompi_common_cryptmpio_clear_one(ompi_common_cryptmpio_file_t *state, int *error);
 
 /* One that exists. */
 /* Does the attribute say that it was one file? */

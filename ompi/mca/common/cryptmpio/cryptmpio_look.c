@@ -212,27 +212,18 @@ static bool look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
     return false;
 }
 
+/* Nothing is in it, or it was begun by a maker that was killed, or that is still making it: then we wait for its lock. */
 static bool begin_one(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
+    const bool makes = '\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one();
     int error;
-    bool again = ompi_common_cryptmpio_begin_one(state, look, &error);
+    bool again = makes ? ompi_common_cryptmpio_begin_one(state, look, &error) : ompi_common_cryptmpio_clear_one(state, &error);
 
     if (MPI_SUCCESS != error) {
         look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
         look->error = error;
     }
     return again;
-}
-
-/* Begun by a maker that was killed, or that is still making it: then we wait for its lock. */
-static bool is_begun(ompi_common_cryptmpio_file_t *state)
-{
-    opal_cryptfile_header_t header;
-    opal_cryptfile_state_t begun;
-    bool magic;
-
-    return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(&state->posix.super, &magic, &header, &begun) && magic &&
-           OPAL_CRYPTFILE_STATE_MAKING == begun;
 }
 
 /* `was_empty`: before the search for a map. */
@@ -288,15 +279,13 @@ static bool look_at_remains(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     bool empty = is_empty(state), wanted = '\0' != look->label[0];
 
-    if (wanted && state->posix.may_write && opal_cryptfile_makes_one() && ompi_common_cryptmpio_is_unmade(state)) {
+    if (ompi_common_cryptmpio_is_unmade(state) && (!empty || (wanted && state->posix.may_write && opal_cryptfile_makes_one()))) {
         return begin_one(state, look);
     }
     if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (empty && !state->posix.may_write && !look->require) {
         look->bare = wanted || look->seal;
-    } else if (!empty && ompi_common_cryptmpio_is_unmade(state)) {
-        refuse(state, look, MPI_ERR_IO, "file-failed", "it is being made, or whoever made it was killed");
     } else if (empty || !look->meant_plain || state->posix.may_write) {
         refuse(state, look, MPI_ERR_IO, "file-overwritten", empty ? "it is empty" : "it begins with other bytes");
     }
@@ -304,29 +293,32 @@ static bool look_at_remains(ompi_common_cryptmpio_file_t *state, look_t *look)
 }
 
 /* If it may only be written to, the attribute's name would have been listed: then it is plain, unless a label is asked for. */
-static int look_at_beginning(ompi_common_cryptmpio_file_t *state, const look_t *look, bool *one)
+static int look_at_beginning(ompi_common_cryptmpio_file_t *state, const look_t *look, bool *one, bool *begun)
 {
-    int rc = ompi_common_cryptmpio_posix_begins_as_one(&state->posix, one);
+    opal_cryptfile_header_t header;
+    opal_cryptfile_state_t said;
+    int rc = opal_cryptfile_beginning_read(&state->posix.super, one, &header, &said);
 
+    *begun = OPAL_CRYPT_OK == rc && *one && OPAL_CRYPTFILE_STATE_MAKING == said;
     if (OPAL_CRYPT_ERR_STORAGE == rc && EBADF == errno) {
         errno = EACCES;
         return '\0' == look->label[0] ? OPAL_CRYPT_OK : rc;
     }
-    return rc;
+    return *one ? OPAL_CRYPT_OK : rc;
 }
 
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     char found[PATH_MAX];
-    bool was_empty, one = false;
+    bool was_empty, one = false, begun = false;
 
     ompi_common_cryptmpio_posix_close(&state->posix);
     look->one = false;
     was_empty = is_empty(state);
-    if (OPAL_CRYPT_OK != look_at_attribute(state, look) || OPAL_CRYPT_OK != look_at_beginning(state, look, &one)) {
+    if (OPAL_CRYPT_OK != look_at_attribute(state, look) || OPAL_CRYPT_OK != look_at_beginning(state, look, &one, &begun)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if (one) {
-        if ('\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one() && is_begun(state)) {
+        if (begun) {
             return begin_one(state, look);
         }
         verdict_t verdict = {MPI_SUCCESS, NULL, NULL};

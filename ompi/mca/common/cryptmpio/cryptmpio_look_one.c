@@ -58,7 +58,8 @@ bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state)
     return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &begun) && magic && OPAL_CRYPTFILE_STATE_MAKING == begun;
 }
 
-bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error)
+/* Take the maker's lock of a file that is not made.  False: another process made it meanwhile, or wrote to it; or *error. */
+static bool claim(ompi_common_cryptmpio_file_t *state, int *error)
 {
     bool there;
 
@@ -68,13 +69,39 @@ bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_c
         *error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
         return false;
     }
-    if (ompi_common_cryptmpio_is_unmade(state)) {
-        look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
-        look->one = true;
+    if (!ompi_common_cryptmpio_is_unmade(state)) {
+        ompi_common_cryptmpio_posix_close(&state->posix);
         return false;
     }
-    ompi_common_cryptmpio_posix_close(&state->posix);   /* another process made it, or wrote to it */
     return true;
+}
+
+bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error)
+{
+    if (!claim(state, error)) {
+        return MPI_SUCCESS == *error;
+    }
+    look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
+    look->one = true;
+    return false;
+}
+
+bool ompi_common_cryptmpio_clear_one(ompi_common_cryptmpio_file_t *state, int *error)
+{
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    opal_crypt_why_t why;
+
+    if (claim(state, error)) {
+        if (state->posix.may_write) {
+            *error = ompi_common_cryptmpio_stored(state, storage->resize(storage, OPAL_CRYPTFILE_DATA, 0), "it cannot be emptied");
+        } else {
+            (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-failed", "whoever made it was killed");
+            ompi_common_cryptmpio_show(state, &why);
+            *error = MPI_ERR_IO;
+        }
+        ompi_common_cryptmpio_posix_close(&state->posix);
+    }
+    return MPI_SUCCESS == *error;
 }
 
 int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, const char **topic,
