@@ -267,6 +267,19 @@ for at in 2 3 4 5 6; do
     must tool verify "$CASE_DIR/made"
 done
 
+# It is emptied and made anew by others while it is being opened, before that keeps others away.
+cp --preserve=all plain.64K made
+rm -f ready end
+run_io 1 env LD_PRELOAD="$CASE_DIR/pause.so" PAUSE_IN=lock PAUSE_AT=1 PAUSE_READY="$CASE_DIR/ready" PAUSE_END="$CASE_DIR/end" \
+    "$program" over "$CASE_DIR/other" "$CASE_DIR/made" > other.out 2>&1 & other=$!
+until [ -e ready ]; do kill -0 $other 2>/dev/null || fail "it ended: $(cat other.out)"; sleep 0.02; done
+: > made
+must run_io 1 --mca fs_crypt_key_label lab env LD_PRELOAD="$CASE_DIR/one.so" "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"
+: > end
+wait $other || fail "$(cat other.out)"
+must read_by_job other made
+must tool verify "$CASE_DIR/made"
+
 # A name that leaves no room for a suffix.
 long=$(printf 'n%.0s' {1..250})
 named() { run_io 2 --mca sharedfp ^lockedfile,sm "$program" "$@"; }    # lockedfile has room for 256 bytes of a path in 4.1

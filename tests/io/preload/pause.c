@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Loaded before a program (LD_PRELOAD): it stops before one of its renames, syncs or reads,
+ * Loaded before a program (LD_PRELOAD): it stops before one of its renames, syncs, reads or locks,
  * until it may go on.
  *
- *   PAUSE_IN      rename, renameat2, fsync or preadv
+ *   PAUSE_IN      rename, renameat2, fsync, preadv or lock
  *   PAUSE_AT      before which of them, from 1
  *   PAUSE_READY   a file that is made then
  *   PAUSE_END     it goes on when this is there
@@ -81,6 +81,9 @@ ssize_t preadv64(int fd, const struct iovec *vector, int count, off64_t at)
 
 static int lock(const char *name, int fd, int command, void *argument)
 {
+    if (F_OFD_SETLK == command) {
+        come_by("lock");
+    }
     int rc = ((int (*)(int, int, ...)) dlsym(RTLD_NEXT, name))(fd, command, argument);
     int error = errno;
 

@@ -84,9 +84,10 @@ typedef struct ompi_common_cryptmpio_look {
  * others that are just creating the file. */
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look);
 
-/* The same for a file that begins as one file: read what it has.  Returns an MPI error, with its reason. */
-int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, const char **topic,
-                                   const char **detail);
+/* The same for a file that begins as one file, and is in use: read what it has.  *again: it is being made.  Returns an
+ * MPI error, with its reason. */
+int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, bool *again,
+                                   const char **topic, const char **detail);
 
 /* The same for a file that is to become one: ours to make, with the maker's lock; true: look again. */
 bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);

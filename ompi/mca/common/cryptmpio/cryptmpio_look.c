@@ -307,6 +307,27 @@ static int look_at_beginning(ompi_common_cryptmpio_file_t *state, const look_t *
     return *one ? OPAL_CRYPT_OK : rc;
 }
 
+/* What it has is read under the lock that keeps others from making it anew, and from changing its keys. */
+static bool look_at_one(ompi_common_cryptmpio_file_t *state, look_t *look)
+{
+    verdict_t verdict = {MPI_SUCCESS, NULL, NULL};
+    bool again = false;
+
+    ompi_common_cryptmpio_posix_one(&state->posix);
+    look->error = ompi_common_cryptmpio_take(state, &again);
+    if (MPI_SUCCESS != look->error) {
+        look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
+    } else if (OPAL_CRYPT_OK != look_at_attribute(state, look)) {
+        refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
+    } else {
+        verdict.error = ompi_common_cryptmpio_read_one(state, look, &again, &verdict.topic, &verdict.detail);
+        if (!again) {
+            judge(state, look, &verdict);
+        }
+    }
+    return again;
+}
+
 static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     char found[PATH_MAX];
@@ -318,12 +339,7 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
     if (OPAL_CRYPT_OK != look_at_attribute(state, look) || OPAL_CRYPT_OK != look_at_beginning(state, look, &one, &begun)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
     } else if (one) {
-        if (begun) {
-            return begin_one(state, look);
-        }
-        verdict_t verdict = {MPI_SUCCESS, NULL, NULL};
-        verdict.error = ompi_common_cryptmpio_read_one(state, look, &verdict.topic, &verdict.detail);
-        judge(state, look, &verdict);
+        return begun ? begin_one(state, look) : look_at_one(state, look);
     } else if (ompi_common_cryptmpio_was_one(look)) {
         return look_at_remains(state, look);
     } else if (look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0
@@ -342,11 +358,11 @@ static bool look_once(ompi_common_cryptmpio_file_t *state, look_t *look)
 }
 
 /* The map that was read is valid if the parts are still in place: a tool that replaces them leaves
- * the old map as it was. */
+ * the old map as it was.  One file that has a map is taken already. */
 static bool take(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     bool again = false;
-    int error = OMPI_CRYPTMPIO_LOOK_ENCRYPTED == look->kind || OMPI_CRYPTMPIO_LOOK_NEW == look->kind
+    int error = OMPI_CRYPTMPIO_LOOK_NEW == look->kind || (OMPI_CRYPTMPIO_LOOK_ENCRYPTED == look->kind && !look->one)
                     ? ompi_common_cryptmpio_take(state, &again) : MPI_SUCCESS;
 
     if (MPI_SUCCESS != error) {

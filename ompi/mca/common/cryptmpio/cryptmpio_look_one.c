@@ -104,8 +104,8 @@ bool ompi_common_cryptmpio_clear_one(ompi_common_cryptmpio_file_t *state, int *e
     return MPI_SUCCESS == *error;
 }
 
-int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, const char **topic,
-                                   const char **detail)
+int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, bool *again,
+                                   const char **topic, const char **detail)
 {
     opal_cryptfile_state_t begun;
     bool magic;
@@ -121,9 +121,9 @@ int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_com
         *detail = "its header is damaged";
         return ompi_common_cryptmpi_code(OMPI_CRYPTMPI_FORGED);
     }
-    if (OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_STATE_MAKING == begun) {
-        *detail = "it is being made, or whoever made it was killed";
-        return MPI_ERR_IO;
+    *again = OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_STATE_MAKING == begun;
+    if (*again) {
+        return MPI_SUCCESS;
     }
     rc = OPAL_CRYPT_OK == rc ? read_places(state, look) : rc;
     if (OPAL_CRYPT_OK != rc) {
@@ -131,7 +131,6 @@ int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_com
         return ompi_common_cryptmpio_error(rc, errno);
     }
     look->one = true;
-    ompi_common_cryptmpio_posix_one(&state->posix);
     *topic = NULL;
     return MPI_SUCCESS;
 }
