@@ -294,5 +294,16 @@ must run_io 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
 must test ! -e "$long"
 
 # What lies at the path of a sidecar is not asked.
-cp one beside; echo nothing > beside.mpicrypt
-must read_by_job plain beside
+for how in one plain.64K emptied; do
+    [ $how = emptied ] && remains beside empty || cp --preserve=all $how beside
+    echo nothing > beside.mpicrypt
+    if [ $how != emptied ]; then
+        must read_by_job plain beside
+        must over other beside
+        must tool verify "$CASE_DIR/beside"
+    fi
+    must run_io 1 "$program" delete plain "$CASE_DIR/beside"
+    must test ! -e beside
+    [ "$(cat beside.mpicrypt)" = nothing ] || fail "$how: beside.mpicrypt was changed"
+done
+[ -z "$(compgen -G '*.mpic-old')" ] || fail "left: $(ls)"

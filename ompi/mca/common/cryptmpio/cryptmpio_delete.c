@@ -10,6 +10,8 @@
  * For a sidecar that cannot be opened or locked, only the inode at its path decides.  If the file has no
  * attribute, though it could have one, or has another UUID, the sidecar may belong to an encrypted file
  * that was renamed and is unreadable without it: it is set aside.
+ *
+ * One file has no sidecar, and what has the name of one is not touched.
  */
 #include "cryptmpio_internal.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
@@ -63,6 +65,29 @@ static bool differ(const char *filename, ompi_common_cryptmpio_posix_t *posix)
     return ompi_common_cryptmpio_posix_uuid_at(filename, uuid) && !ompi_common_cryptmpio_posix_is_of(posix, uuid);
 }
 
+/* An encrypted file that is one file, or was one before another program overwrote it; also if nobody knows. */
+static bool is_one(const char *filename)
+{
+    ompi_common_cryptmpio_look_t look = {.label = ""};
+    const int copy = OPAL_CRYPTFILE_COPY_ATTRIBUTE;
+    int fd = open_doomed(filename, O_RDONLY);
+    bool one = false;
+    size_t count;
+
+    if (fd >= 0) {
+        ompi_common_cryptmpio_posix_t posix;
+        ompi_common_cryptmpio_posix_init(&posix, fd, false);
+        one = OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_begins_as_one(&posix, &one) || one;
+        if (!one && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(&posix, &look.copies[copy], &count)) {
+            look.sizes[copy] = count;
+            one = ompi_common_cryptmpio_was_one(&look);
+            free(look.copies[copy]);
+        }
+        close(fd);
+    }
+    return one;
+}
+
 void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed)
 {
     ompi_common_cryptmpio_posix_t *posix = &doomed->posix;
@@ -70,7 +95,7 @@ void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptm
 
     *doomed = (ompi_common_cryptmpio_doomed_t){.sidecar = ompi_common_cryptmpio_posix_sidecar(filename), .used = true};
     ompi_common_cryptmpio_posix_init(posix, -1, true);
-    doomed->there = NULL != doomed->sidecar && 0 == lstat(doomed->sidecar, &doomed->status);
+    doomed->there = NULL != doomed->sidecar && 0 == lstat(doomed->sidecar, &doomed->status) && !is_one(filename);
     if (!doomed->there || !S_ISREG(doomed->status.st_mode)) {
         return;
     }
