@@ -180,6 +180,8 @@ if python3 -c "import os; os.getxattr('plain.64K', 'user.mpicrypt.map')" 2>/dev/
     remains overwritten other
     must read_by_job empty emptied
     must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/emptied"
+    remains late empty                          # whatever it gets while a reader has it open
+    must run_io 2 "$(mpi_program io odd)" late "$CASE_DIR/late"
     must_refuse "it is empty" run_io 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/empty" "$CASE_DIR/emptied"
     must_refuse "whoever made it was killed" read_by_job zeros begun
     must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/begun"

@@ -69,7 +69,7 @@ typedef struct ompi_common_cryptmpio_file {
     bool joined;                        /* other processes have made its map since this open */
     bool untested;                      /* on several nodes: whether they see one another's bytes could not be probed */
     uint64_t made_bytes;                /* how long the sidecar was when it was made here */
-    bool bare;                          /* plain and empty at opening, where plain bytes are refused: none are read */
+    bool bare;                          /* plain and empty at opening, where plain bytes are refused, or emptied: none are read */
     bool must;                          /* fs_crypt_require, of rank 0: plain bytes are not written */
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];  /* asked for at opening; "": none */
     bool fits;                          /* regions with that label fit what was asked for */

@@ -309,8 +309,8 @@ const char *ompi_common_cryptmpio_why_limited(const ompi_common_cryptmpio_file_t
         return "these bytes are plain, and the encryption that the program asked for was refused";
     }
     if (NULL == map && !writing && state->bare) {
-        return "the file was empty when it was opened, and got plain bytes since, where plain ones are refused (a label, fs_crypt_require "
-               "or fs_crypt_seal)";
+        return "the file was empty when it was opened, and got bytes since; it was encrypted before, or plain bytes are refused (a label, "
+               "fs_crypt_require or fs_crypt_seal): open it again";
     }
     if (plain && state->must && (NULL == map || '\0' == state->label[0] || state->asked[region])) {
         return "these bytes are plain, and fs_crypt_require is set";

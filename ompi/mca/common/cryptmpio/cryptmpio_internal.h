@@ -69,7 +69,7 @@ typedef struct ompi_common_cryptmpio_look {
     bool empty;                                 /* the file holds no byte */
     bool meant_plain;                           /* rank 0: fs_crypt_plain_paths has the name */
     bool asked;                                 /* each process: by its info, for an encrypted file */
-    bool bare;                                  /* plain, empty, and its bytes would be refused */
+    bool bare;                                  /* plain, empty, and its bytes would be refused, or are those of others */
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];

@@ -285,7 +285,7 @@ static bool look_at_remains(ompi_common_cryptmpio_file_t *state, look_t *look)
     if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
     } else if (empty && !state->posix.may_write && !look->require) {
-        look->bare = wanted || look->seal;
+        look->bare = true;              /* it may be made anew at any time */
     } else if (empty || !look->meant_plain || state->posix.may_write) {
         refuse(state, look, MPI_ERR_IO, "file-overwritten", empty ? "it is empty" : "it begins with other bytes");
     }
