@@ -6,6 +6,8 @@
  *                                   turn, and over them once more
  *   convert write-once PLAIN FILE   the same, but not over them
  *   convert over PLAIN FILE         write over an existing file, with its map
+ *   convert add:N PLAIN FILE        add a region of as many bytes as PLAIN has, behind N others, and write
+ *                                   PLAIN there
  *   convert read PLAIN FILE         FILE must hold what PLAIN holds
  *   convert delete PLAIN FILE       delete FILE
  *   convert ... ROOT                the file's seal must have this root
@@ -32,11 +34,10 @@ static void load(const char *name)
 }
 
 /* Scripts look for the message with the reason, which an abort may overtake. */
-static MPI_File open_or_end(const char *name, int mode)
+static void end_if(int rc)
 {
-    MPI_File f;
-    int rc = MPI_File_open(MPI_COMM_WORLD, name, mode, info, &f), length;
     char text[MPI_MAX_ERROR_STRING];
+    int length;
 
     if (MPI_SUCCESS != rc) {
         MPI_Error_string(rc, text, &length);
@@ -44,7 +45,33 @@ static MPI_File open_or_end(const char *name, int mode)
         MT_MPI(MPI_Finalize());
         exit(1);
     }
+}
+
+static MPI_File open_or_end(const char *name, int mode)
+{
+    MPI_File f;
+
+    end_if(MPI_File_open(MPI_COMM_WORLD, name, mode, info, &f));
     return f;
+}
+
+static void add_region(MPI_File f, MPI_Offset at)
+{
+    MPI_Datatype run;
+    MPI_Info what;
+
+    MT_MPI(MPI_Type_contiguous((int) size, MPI_BYTE, &run));
+    MT_MPI(MPI_Type_commit(&run));
+    MT_MPI(MPI_Info_create(&what));
+    MT_MPI(MPI_Info_set(what, "crypt_key_label", "lab"));
+    MT_MPI(MPI_Info_set(what, "crypt_repeat", "once"));
+    int rc = MPIX_File_set_encryption_map(f, at, MPI_BYTE, run, "native", what);
+    MT_MPI(MPI_Info_free(&what));
+    MT_MPI(MPI_Type_free(&run));
+    if (MPI_SUCCESS != rc) {
+        MT_MPI(MPI_File_close(&f));
+    }
+    end_if(rc);
 }
 
 static void set_map(MPI_File f)
@@ -98,6 +125,11 @@ int main(int argc, char **argv)
         for (int i = 0; i < times; i++) {
             MT_MPI(MPI_File_write_at_all(f, (MPI_Offset) from, plain + from, (int) part, MPI_BYTE, &status));
         }
+    } else if (0 == strncmp(argv[1], "add:", 4)) {
+        MPI_Offset at = (MPI_Offset) size * atoi(argv[1] + 4);
+        f = open_or_end(argv[3], MPI_MODE_CREATE | MPI_MODE_WRONLY);
+        add_region(f, at);
+        MT_MPI(MPI_File_write_at(f, at, plain, (int) size, MPI_BYTE, &status));
     } else if (0 == strcmp(argv[1], "over")) {
         f = open_or_end(argv[3], MPI_MODE_WRONLY);
         MT_MPI(MPI_File_write_at_all(f, 0, plain, (int) size, MPI_BYTE, &status));

@@ -110,8 +110,15 @@ static inline bool ompi_common_cryptmpio_is_one(const ompi_common_cryptmpio_file
  * (`making`), or join the processes that have created it since. */
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
 
-/* Collective: rank 0 writes the map, which completes a sidecar that is being made. */
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew);
+/* Collective: rank 0 writes the map, which completes a sidecar that is being made, instead of `now`; that is NULL if the
+ * file is made, or made anew, and may be NULL with a sidecar. */
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, bool anew);
+
+/* One file, rank 0, under the map's lock: `next` instead of `now`, in both places and the attribute.  *late: nothing is
+ * written, because another process has changed a place since it had what this look found there (NULL: since it had
+ * `now`). */
+int ompi_common_cryptmpio_change_one(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+                                     const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next, bool *late);
 
 /* Did the user say that a file of this name is plain, and only read (fs_crypt_plain_paths)? */
 bool ompi_common_cryptmpio_meant_plain(const char *filename);

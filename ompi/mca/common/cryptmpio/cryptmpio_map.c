@@ -28,8 +28,8 @@ static bool is_ours(const ompi_common_cryptmpio_file_t *state, const opal_cryptf
 }
 
 /* The file's map, from the lowest rank that could verify it: a process that
- * holds none of its labels may still hold one of the new regions'. */
-static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **map)
+ * holds none of its labels may still hold one of the new regions'.  Twice: *map gets more regions. */
+static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **now, opal_cryptfile_map_t **map)
 {
     const ompio_file_t *fh = state->fh;
     int root = ompi_common_cryptmpio_lowest(fh, NULL != state->file), rc = OPAL_CRYPT_ERR_LIBRARY;
@@ -45,18 +45,19 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     }
     if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, NULL == bytes ? MPI_ERR_NO_MEM : MPI_SUCCESS)
         && OMPI_SUCCESS == ompi_common_cryptmpio_bcast(fh, root, bytes, count)) {
-        rc = opal_cryptfile_map_parse_kind(bytes, count, ompi_common_cryptmpio_is_one(state) ? OPAL_CRYPTFILE_KIND_ONE_MAP
-                                                                                             : OPAL_CRYPTFILE_KIND_MAP, map);
+        const opal_cryptfile_kind_t kind = ompi_common_cryptmpio_is_one(state) ? OPAL_CRYPTFILE_KIND_ONE_MAP : OPAL_CRYPTFILE_KIND_MAP;
+        rc = opal_cryptfile_map_parse_kind(bytes, count, kind, map);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_parse_kind(bytes, count, kind, now) : rc;
     }
     free(bytes);
     rc = 0 == count ? OPAL_CRYPT_ERR_ACCESS : rc;
     return OPAL_CRYPT_OK == rc && !is_ours(state, *map) ? OPAL_CRYPT_ERR_LIBRARY : rc;
 }
 
-/* The map to start from: the file's, or an empty one with rank 0's UUID. */
-static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_cryptfile_map_t **map)
+/* The map to start from: the file's, which *now gets, too, or an empty one with rank 0's UUID. */
+static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_cryptfile_map_t **now, opal_cryptfile_map_t **map)
 {
-    int rc = anew ? opal_cryptfile_map_create(map) : copy_map(state, map);
+    int rc = anew ? opal_cryptfile_map_create(map) : copy_map(state, now, map);
 
     if (anew && OPAL_CRYPT_OK == rc && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, (*map)->uuid, OPAL_CRYPTFILE_UUID_BYTES)) {
         rc = OPAL_CRYPT_ERR_LIBRARY;
@@ -169,7 +170,7 @@ static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryp
 /* The same regions in a map for a file that is made anew: with another UUID, and no keys yet. */
 static int map_again(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_map_t **again, opal_crypt_why_t *why)
 {
-    int rc = base_map(state, true, again);
+    int rc = base_map(state, true, NULL, again);
 
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < map->region_count; ++i) {
         const opal_cryptfile_region_t *region = &map->regions[i];
@@ -243,11 +244,11 @@ static int has_encrypted(const opal_cryptfile_map_t *map, opal_crypt_why_t *why)
 static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool empty)
 {
     bool asked[OPAL_CRYPTFILE_REGIONS_MAX] = {false};
-    opal_cryptfile_map_t *map = NULL;
+    opal_cryptfile_map_t *map = NULL, *now = NULL;
     opal_cryptfile_key_t *keys = NULL;
     opal_crypt_why_t why = {.topic = NULL};
     bool changed = false, again = false;
-    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, &map), &why));
+    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, &now, &map), &why));
     uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
 
     if (MPI_SUCCESS == error) {
@@ -264,6 +265,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
     }
     if (MPI_SUCCESS != error || !changed) {
+        opal_cryptfile_map_destroy(now);
         opal_cryptfile_map_destroy(map);
         if (MPI_SUCCESS == error) {
             ompi_common_cryptmpio_took(state, asked);
@@ -288,8 +290,9 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         error = check_fits(state, map);
     }
     if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_store(state, map, anew);
+        error = ompi_common_cryptmpio_store(state, now, map, anew);
     }
+    opal_cryptfile_map_destroy(now);
     if (again) {
         int shared = ompi_common_cryptmpio_together(state);
         error = MPI_SUCCESS == error ? shared : error;

@@ -193,23 +193,6 @@ static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_
     return 0 == memcmp(a->uuid, b->uuid, sizeof(b->uuid)) && a->generation == b->generation && 0 == memcmp(a->hash, b->hash, sizeof(b->hash));
 }
 
-/* The same for one file: first the place that does not have the map that counts. */
-static int repair_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best)
-{
-    opal_cryptfile_storage_t *storage = &state->posix.super;
-    const opal_cryptfile_map_t *map = states[best].map;
-    const bool has[2] = {same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_0].head, &states[best].head),
-                         same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_1].head, &states[best].head)};
-    int rc = storage->lock(storage, 0, 1, true);
-
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_places_change(storage, map, has, map);
-        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
-        (void) storage->unlock(storage, 0, 1);
-    }
-    return rc;
-}
-
 /* Rank 0 makes the copies agree; any process may ask for it. */
 static int repair(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best, bool differ)
 {
@@ -329,7 +312,7 @@ static int judge(const look_t *look, opal_cryptfile_copy_state_t *states)
 static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
-    bool differ;
+    bool differ, late = false;
     int best = -1, error = MPI_SUCCESS;
 
     state->encrypted = true;
@@ -350,9 +333,11 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
         error = see_whole(state, states[best].map);
     }
     if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
-        int rc = !look->one ? repair(state, states, best, differ) : differ ? repair_one(state, states, best) : OPAL_CRYPT_OK;
+        const opal_cryptfile_map_t *map = states[best].map;
+        int rc = !look->one ? repair(state, states, best, differ)
+                 : differ   ? ompi_common_cryptmpio_change_one(state, look, map, map, &late) : OPAL_CRYPT_OK;
         error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
-        if (differ && MPI_SUCCESS == error) {
+        if (differ && !late && MPI_SUCCESS == error) {      /* late: who changed it since has made them agree */
             warn_of_repair(state, states);
         }
     }

@@ -12,6 +12,7 @@
 #include "cryptmpio_internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Make the map survive a power failure, with all names that lead to it. */
@@ -37,28 +38,64 @@ static int make_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_ma
     return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->sidecar) : rc;
 }
 
-/* Both places have the map that counts, since it was opened for writing. */
-static int change_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+/* Does a place still have what was read there at opening? */
+static int has_as_read(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look, unsigned place, bool *has)
 {
-    opal_cryptfile_storage_t *storage = &state->posix.super;
-    const bool has[2] = {true, true};
-    int rc = storage->lock(storage, 0, 1, true);
+    const unsigned copy = OPAL_CRYPTFILE_COPY_SIDECAR_0 + place;
+    uint8_t *bytes;
+    size_t count;
+    int rc = opal_cryptfile_place_read(&state->posix.super, &look->beginning, place, &bytes, &count);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_places_change(storage, map, has, map);
-        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
-        (void) storage->unlock(storage, 0, 1);
+        count = NULL == bytes ? 0 : count;
+        *has = count == look->sizes[copy] && (0 == count || 0 == memcmp(bytes, look->copies[copy], count));
+        free(bytes);
     }
     return rc;
 }
 
-static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew)
+int ompi_common_cryptmpio_change_one(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+                                     const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next, bool *late)
 {
+    opal_cryptfile_storage_t *storage = &state->posix.super;
+    opal_cryptfile_place_t holds = OPAL_CRYPTFILE_PLACE_HAS;
+    bool has = true;
+    int rc = storage->lock(storage, 0, 1, true);
+
+    *late = false;
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc; ++place) {
+        rc = NULL != look ? has_as_read(state, look, place, &has) : opal_cryptfile_place_look(storage, now, place, &holds);
+        *late = *late || (OPAL_CRYPT_OK == rc && (!has || OPAL_CRYPTFILE_PLACE_OTHER == holds));
+    }
+    if (OPAL_CRYPT_OK == rc && !*late) {
+        rc = opal_cryptfile_places_change(storage, now, next);
+        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, next) : rc;
+    }
+    (void) storage->unlock(storage, 0, 1);
+    return rc;
+}
+
+static int show_came_late(const ompi_common_cryptmpio_file_t *state, const char *reason)
+{
+    opal_crypt_why_t why;
+    int rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "%s", reason);
+
+    ompi_common_cryptmpio_show(state, &why);
+    return ompi_common_cryptmpio_error(rc, 0);
+}
+
+static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, bool anew)
+{
+    bool late = false;
     int rc = OPAL_CRYPT_OK;
 
     if (state->one) {
-        rc = anew ? make_one(state, map) : change_one(state, map);
-        return OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
+        rc = anew ? make_one(state, map) : ompi_common_cryptmpio_change_one(state, NULL, now, map, &late);
+        return late ? show_came_late(state, "another process changed its map since it was opened")
+               : OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
     }
     if (anew) {
         rc = opal_cryptfile_sidecar_create(&state->posix.super, map->uuid);
@@ -75,16 +112,6 @@ static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
         rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
     }
     return OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
-}
-
-static int show_came_late(const ompi_common_cryptmpio_file_t *state)
-{
-    opal_crypt_why_t why;
-    int rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late",
-                               "others use it with the map that the defaults made");
-
-    ompi_common_cryptmpio_show(state, &why);
-    return ompi_common_cryptmpio_error(rc, 0);
 }
 
 /* Is it still one file that nobody has made anew, or written to? */
@@ -121,13 +148,14 @@ static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_c
         rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &bytes);
     }
     int error = OPAL_CRYPT_OK != rc ? ompi_common_cryptmpio_error(rc, errno)
-                : !there || bytes != state->made_bytes ? show_came_late(state) : MPI_SUCCESS;
+                : !there || bytes != state->made_bytes ? show_came_late(state, "others use it with the map that the defaults made")
+                                                        : MPI_SUCCESS;
     if (MPI_SUCCESS == error && !state->one) {      /* in one file, the state says so */
         rc = ompi_common_cryptmpio_posix_attribute_remove(&state->posix);
         error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
     }
     if (MPI_SUCCESS == error) {
-        error = write_map(state, map, true);
+        error = write_map(state, NULL, map, true);
         *lost = MPI_SUCCESS != error;
         (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);      /* for the next attempt */
     }
@@ -145,14 +173,14 @@ static void close_regions(ompi_common_cryptmpio_file_t *state)
     }
 }
 
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool anew)
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, bool anew)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     int error = state->making ? ompi_common_cryptmpio_open_sidecar(state) : MPI_SUCCESS;
     bool lost = false;
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        error = anew && !state->making ? write_over_defaults(state, map, &lost) : write_map(state, map, anew);
+        error = anew && !state->making ? write_over_defaults(state, map, &lost) : write_map(state, now, map, anew);
         if (MPI_SUCCESS == error && state->making) {
             (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);
             ompi_common_cryptmpio_posix_maker_unlock(&state->posix);

@@ -99,8 +99,7 @@ static int wipe_behind(mpicrypt_file_t *file)
 /* The place with the map that counts is not touched before the other one has a copy, key for key. */
 int mpicrypt_file_change_one(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
 {
-    const bool has[2] = {OPAL_CRYPTFILE_COPY_SIDECAR_0 == file->best, OPAL_CRYPTFILE_COPY_SIDECAR_1 == file->best};
-    int rc = opal_cryptfile_places_change(&file->posix.super, now, has, file->map);
+    int rc = opal_cryptfile_places_change(&file->posix.super, now, file->map);
 
     rc = rc ? rc : wipe_behind(file);
     rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);

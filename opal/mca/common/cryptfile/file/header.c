@@ -118,16 +118,23 @@ size_t opal_cryptfile_place_peek(const uint8_t *bytes, const opal_cryptfile_geom
            count <= geometry->map_bytes - 4 ? count : 0;
 }
 
+bool opal_cryptfile_place_whole(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header)
+{
+    size_t map_bytes = count < OPAL_CRYPTFILE_MAP_HEAD_BYTES ? 0 : opal_cryptfile_place_peek(bytes, &header->geometry);
+
+    return 0 != map_bytes && map_bytes + 4 <= count && get32(bytes + map_bytes) == opal_cryptfile_crc(0, bytes, map_bytes) &&
+           0 == memcmp(bytes + 16, header->uuid, OPAL_CRYPTFILE_UUID_BYTES);
+}
+
 int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header,
                                opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *state)
 {
-    size_t map_bytes = count < OPAL_CRYPTFILE_MAP_HEAD_BYTES ? 0 : opal_cryptfile_place_peek(bytes, &header->geometry);
     int rc = OPAL_CRYPT_OK;
 
     memset(state, 0, sizeof(*state));
-    if (0 != map_bytes && map_bytes + 4 <= count && get32(bytes + map_bytes) == opal_cryptfile_crc(0, bytes, map_bytes) &&
-        0 == memcmp(bytes + 16, header->uuid, OPAL_CRYPTFILE_UUID_BYTES)) {
-        rc = opal_cryptfile_copy_judge_kind(bytes, map_bytes, OPAL_CRYPTFILE_KIND_ONE_MAP, keystore, state);
+    if (opal_cryptfile_place_whole(bytes, count, header)) {
+        rc = opal_cryptfile_copy_judge_kind(bytes, opal_cryptfile_place_peek(bytes, &header->geometry), OPAL_CRYPTFILE_KIND_ONE_MAP,
+                                            keystore, state);
     }
     state->present = true;
     return rc;

@@ -58,6 +58,8 @@ void opal_cryptfile_place_write(const opal_cryptfile_map_t *map, uint8_t *bytes)
 
 /* The length of the map in a place, from the place's first 48 bytes; 0: there is no map. */
 size_t opal_cryptfile_place_peek(const uint8_t *bytes, const opal_cryptfile_geometry_t *geometry);
+/* Are these bytes of a place a complete map of this file?  It is not verified. */
+bool opal_cryptfile_place_whole(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header);
 /* Judge the map in a place from `count` bytes of it.  One that is incomplete or another file's is only `present`.
  * Returns ERR_MEMORY or OK. */
 int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header,
@@ -90,10 +92,18 @@ int opal_cryptfile_state_put(opal_cryptfile_storage_t *storage, const opal_crypt
 int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, const opal_cryptfile_geometry_t *before);
 int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map);
 
-/* Replace `now`, the map that counts, by `next`; `has`: the places with a complete copy of it.  Then the caller writes
+/* What a place has: this map, with the same wrapped keys; another whole map of this file; or neither. */
+typedef enum {
+    OPAL_CRYPTFILE_PLACE_HAS,
+    OPAL_CRYPTFILE_PLACE_OTHER,
+    OPAL_CRYPTFILE_PLACE_DAMAGED
+} opal_cryptfile_place_t;
+int opal_cryptfile_place_look(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place,
+                              opal_cryptfile_place_t *holds);
+
+/* Replace `now`, the map that counts, by `next`.  A place that does not have `now` gets it first.  Then the caller writes
  * the attribute.  ERR_STORAGE with ENOSPC: it does not fit. */
-int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const bool has[2],
-                                 const opal_cryptfile_map_t *next);
+int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next);
 
 #pragma GCC visibility pop
 

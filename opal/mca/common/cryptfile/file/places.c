@@ -117,13 +117,36 @@ int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptf
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_put(storage, &map->geometry, OPAL_CRYPTFILE_STATE_OPEN) : rc;
 }
 
-int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const bool has[2],
-                                 const opal_cryptfile_map_t *next)
+int opal_cryptfile_place_look(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place,
+                              opal_cryptfile_place_t *holds)
 {
+    opal_cryptfile_header_t header = {.geometry = map->geometry};
+    uint8_t *bytes, *wanted = malloc(opal_cryptfile_place_bytes(map));
+    size_t count;
+
+    memcpy(header.uuid, map->uuid, sizeof(header.uuid));
+    int rc = NULL == wanted ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_place_read(storage, &header, place, &bytes, &count);
+    if (OPAL_CRYPT_OK == rc) {
+        opal_cryptfile_place_write(map, wanted);
+        *holds = !opal_cryptfile_place_whole(bytes, count, &header) ? OPAL_CRYPTFILE_PLACE_DAMAGED
+                 : count == opal_cryptfile_place_bytes(map) && 0 == memcmp(bytes, wanted, count) ? OPAL_CRYPTFILE_PLACE_HAS
+                                                                                                 : OPAL_CRYPTFILE_PLACE_OTHER;
+        free(bytes);
+    }
+    free(wanted);
+    return rc;
+}
+
+int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next)
+{
+    opal_cryptfile_place_t holds;
     int rc = sync_all(storage, OPAL_CRYPT_OK);
 
-    for (unsigned i = 0; i < 2; ++i) {
-        rc = has[i] ? rc : sync_all(storage, put_map(storage, now, i, rc));
+    for (unsigned i = 0; i < 2 && OPAL_CRYPT_OK == rc; ++i) {
+        rc = opal_cryptfile_place_look(storage, now, i, &holds);
+        if (OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_PLACE_HAS != holds) {
+            rc = sync_all(storage, put_map(storage, now, i, rc));
+        }
     }
     rc = sync_all(storage, put_map(storage, next, 1, rc));
     return sync_all(storage, put_map(storage, next, 0, rc));
