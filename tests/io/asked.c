@@ -214,6 +214,55 @@ static void empty_map(const char *directory)
     mt_group("an empty file has exactly the map that is asked for");
 }
 
+/* What another handle writes is not lost, and the map can be chosen while no other is there. */
+static void default_map(const char *directory)
+{
+    MPI_File f = open_as(directory, "chosen", "lab"), other;
+    char sidecar[1100];
+
+    snprintf(sidecar, sizeof(sidecar), "%s.mpicrypt", path);
+    if (0 == access(sidecar, F_OK)) {
+        MT_MPI(MPI_File_close(&f));
+        mt_group("not tried: another handle with the default map of a file that has a sidecar");
+        return;
+    }
+    for (int round = 0; round < 2; round++) {
+        if (0 == mt_rank) {
+            MT_MPI(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDWR, MPI_INFO_NULL, &other));
+        }
+        class_is(set_run(f, 0, REGION, "lab", "aes-128-gcm", true), MPI_ERR_ARG, "another map, while another handle has the file");
+        if (0 == mt_rank) {
+            if (1 == round) {
+                MT_MPI(MPI_File_write_at(other, BEHIND, secret, SECRET, MPI_BYTE, MPI_STATUS_IGNORE));
+            }
+            MT_MPI(MPI_File_close(&other));
+        }
+        MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+        if (0 == round) {
+            MT_MPI(set_run(f, 0, REGION, "lab", "aes-128-gcm", true));
+            write_is(f, 0, MPI_SUCCESS, "writing with the map that was chosen");
+            close_and_look(&f, directory, "chosen", "a map that was chosen");
+            f = open_as(directory, "kept", "lab");
+        }
+    }
+    class_is(set_run(f, 0, REGION, "lab", "aes-128-gcm", true), MPI_ERR_ARG, "another map than the data has");
+    close_and_look(&f, directory, "kept", "a map that was kept");
+    f = open_as(directory, "kept", NULL);
+    read_is(f, BEHIND, MPI_SUCCESS, "reading what the other handle wrote");
+    MT_CHECK(0 == memcmp(again, secret, SECRET), "the other handle's bytes are lost");
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MT_CHECK(0 != mt_rank || 0 == truncate(path, 0), "truncate");
+    MPI_Info info = info_of("lab", "aes-128-gcm", "4096");
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    class_is(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, info, &other), MPI_ERR_FILE_IN_USE, "one that was emptied while it was open");
+    MT_MPI(MPI_Info_free(&info));
+    MT_MPI(MPI_File_close(&f));
+    f = open_as(directory, "kept", "lab");
+    write_is(f, 0, MPI_SUCCESS, "one that was emptied");
+    close_and_look(&f, directory, "kept", "one that was emptied");
+    mt_group("a default map is replaced while nobody else has the file");
+}
+
 /* ---- an older map ---- */
 
 static void rest_is_last(const char *directory)
@@ -418,6 +467,7 @@ int main(int argc, char **argv)
     another_map(argv[1]);
     another_label(argv[1]);
     empty_map(argv[1]);
+    default_map(argv[1]);
     rest_is_last(argv[1]);
     failed_map(argv[1]);
     misspelt(argv[1]);

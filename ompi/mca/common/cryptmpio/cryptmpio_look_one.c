@@ -58,6 +58,23 @@ bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state)
     return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &begun) && magic && OPAL_CRYPTFILE_STATE_MAKING == begun;
 }
 
+/* One that was emptied may still be open elsewhere: what is written there, under the old keys, could never be read. */
+static int have_alone_now(ompi_common_cryptmpio_file_t *state)
+{
+    opal_crypt_why_t why;
+    bool alone = false;
+
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_USE, true, &alone)) {
+        return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    }
+    if (alone) {
+        return MPI_SUCCESS;
+    }
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-busy", "it was emptied, and is still open elsewhere");
+    ompi_common_cryptmpio_show(state, &why);
+    return MPI_ERR_FILE_IN_USE;
+}
+
 /* Take the maker's lock of a file that is not made.  False: another process made it meanwhile, or wrote to it; or *error. */
 static bool claim(ompi_common_cryptmpio_file_t *state, int *error)
 {
@@ -83,6 +100,10 @@ bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_c
     }
     look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
     look->one = true;
+    *error = have_alone_now(state);
+    if (MPI_SUCCESS != *error) {
+        ompi_common_cryptmpio_posix_close(&state->posix);
+    }
     return false;
 }
 

@@ -210,6 +210,17 @@ static int fit_anew(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **
     return MPI_SUCCESS;
 }
 
+/* One file's default map is to be replaced, which gives it another UUID and other keys: what another handle writes with
+ * the old ones could never be read. */
+static int have_alone(ompi_common_cryptmpio_file_t *state, bool *alone)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    int error = ompi_common_cryptmpio_alone(state, alone);
+
+    return MPI_SUCCESS != error || *alone ? error
+           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others have it open"), &why);
+}
+
 /* ---- all of it ---- */
 
 /* A rest must be the last region: bytes already written as the rest would become part of a new
@@ -276,6 +287,8 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         error = fit_anew(state, &map, &again);
         anew = again;
         old = again ? 0 : old;
+    } else if (anew && empty) {
+        error = have_alone(state, &again);
     }
     ++map->generation;
     if (MPI_SUCCESS == error && anew && state->one) {
