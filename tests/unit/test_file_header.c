@@ -116,67 +116,102 @@ static void check_changed(const one_file_t *file, const one_changed_t *changed)
 
 /* ---- power is lost while a file is made or a map is changed, or after the process that changed it was killed ---- */
 
-enum { FRONT = 8192, OPS = 64, DOUBT = 12 };
+enum { FRONT = 24576, SECTOR = 512, OPS = 64, DOUBT = 12 };
 
 static unsigned sector;                 /* written at once: a part of a small map */
 
-typedef struct cache_op {
-    uint64_t at;
-    size_t count;                       /* 0: a sync */
+/* A file; what is behind the front does not change. */
+typedef struct front {
+    uint64_t size;
     uint8_t bytes[FRONT];
+} front_t;
+
+typedef struct cache_op {
+    enum { CACHE_SYNC, CACHE_WRITE, CACHE_RESIZE } kind;
+    uint64_t at;                        /* of a write; the new size */
+    size_t count;
+    uint8_t bytes[SECTOR];
 } cache_op_t;
 
-/* The calls to the storage, sector by sector. */
+/* The calls to the storage, sector by sector, and what readers see. */
 typedef struct cache {
     opal_cryptfile_storage_t super;
     cache_op_t ops[OPS];
     unsigned count;
-    const uint8_t *front;               /* what is there before */
+    front_t now;
 } cache_t;
+
+static void put_op(front_t *front, const cache_op_t *op)
+{
+    uint64_t end = op->at + op->count;
+
+    if (CACHE_WRITE == op->kind) {
+        memcpy(front->bytes + op->at, op->bytes, op->count);
+        front->size = end > front->size ? end : front->size;
+    } else if (CACHE_RESIZE == op->kind) {
+        for (uint64_t i = op->at; i < FRONT; ++i) {
+            front->bytes[i] = 0;
+        }
+        front->size = op->at;
+    }
+}
+
+static int cache_do(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const cache_op_t *op)
+{
+    cache_t *cache = (cache_t *) storage;
+
+    UNIT_REQUIRE(OPAL_CRYPTFILE_DATA == part && cache->count < OPS);
+    cache->ops[cache->count++] = *op;
+    put_op(&cache->now, op);
+    return OPAL_CRYPT_OK;
+}
 
 static int cache_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
 {
     UNIT_REQUIRE(OPAL_CRYPTFILE_DATA == part && 1 == count && extents->at + extents->count <= FRONT);
-    memcpy(extents->bytes, ((cache_t *) storage)->front + extents->at, extents->count);
+    memcpy(extents->bytes, ((cache_t *) storage)->now.bytes + extents->at, extents->count);
+    return OPAL_CRYPT_OK;
+}
+
+static int cache_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
+{
+    UNIT_REQUIRE(OPAL_CRYPTFILE_DATA == part);
+    *bytes = ((cache_t *) storage)->now.size;
     return OPAL_CRYPT_OK;
 }
 
 static int cache_sync(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
 {
-    cache_t *cache = (cache_t *) storage;
-
-    UNIT_REQUIRE(OPAL_CRYPTFILE_DATA == part && cache->count < OPS);
-    cache->ops[cache->count++].count = 0;
-    return OPAL_CRYPT_OK;
+    return cache_do(storage, part, &(cache_op_t){.kind = CACHE_SYNC});
 }
 
 static int cache_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
 {
-    cache_t *cache = (cache_t *) storage;
     uint64_t at = extents->at, end = at + extents->count;
 
-    UNIT_REQUIRE(OPAL_CRYPTFILE_DATA == part && 1 == count && end <= FRONT);
+    UNIT_REQUIRE(1 == count && end <= FRONT);
     for (uint64_t to; at < end; at = to) {
         to = (at / sector + 1) * sector < end ? (at / sector + 1) * sector : end;
-        UNIT_REQUIRE(cache->count < OPS);
-        cache_op_t *op = &cache->ops[cache->count++];
-        op->at = at;
-        op->count = to - at;
-        memcpy(op->bytes, (const uint8_t *) extents->bytes + (at - extents->at), op->count);
+        cache_op_t op = {.kind = CACHE_WRITE, .at = at, .count = to - at};
+        memcpy(op.bytes, (const uint8_t *) extents->bytes + (at - extents->at), op.count);
+        (void) cache_do(storage, part, &op);
     }
     return OPAL_CRYPT_OK;
 }
 
 static int cache_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
-    cache_t *cache = (cache_t *) storage;
+    return cache_do(storage, part, &(cache_op_t){.kind = CACHE_RESIZE, .at = bytes});
+}
 
-    UNIT_CHECK(OPAL_CRYPTFILE_DATA == part && (FRONT == bytes || OPAL_CRYPTFILE_HEADER_BYTES == bytes));
-    if (FRONT != bytes) {               /* what is cut off reads as zeros, as if it had never been written */
-        UNIT_REQUIRE(cache->count < OPS);
-        cache->ops[cache->count++] = (cache_op_t){.at = bytes, .count = FRONT - bytes};
-    }
-    return OPAL_CRYPT_OK;
+static cache_t *cache_of(const front_t *front)
+{
+    cache_t *cache = calloc(1, sizeof(*cache));
+
+    cache->super = (opal_cryptfile_storage_t){.read = cache_read, .write = cache_write, .size = cache_size, .resize = cache_resize,
+                                              .sync = cache_sync};
+    cache->now = *front;
+    return cache;
 }
 
 typedef struct changing {
@@ -186,20 +221,33 @@ typedef struct changing {
     unsigned long images;
 } changing_t;
 
-static uint64_t generation_of(changing_t *c, const uint8_t *front, one_opened_t *opened)
+static uint64_t generation_of(changing_t *c, const front_t *front, one_opened_t *opened)
 {
-    memcpy(c->image.bytes, front, FRONT);
+    memcpy(c->image.bytes, front->bytes, FRONT);
+    c->image.size = front->size;
     ++c->images;
     c->verdict = one_open(&c->image, NULL, 0, one_keystore(c->file), opened);
     return 0 == strcmp("encrypted", c->verdict) ? opened->copies[opened->chosen].map->generation : 0;
 }
 
-static void put_ops(uint8_t *front, cache_op_t *const *ops, unsigned count, unsigned which)
+static void put_ops(front_t *front, cache_op_t *const *ops, unsigned count, unsigned which)
 {
     for (unsigned i = 0; i < count; ++i) {
         if (0 != (which & 1u << i)) {
-            memcpy(front + ops[i]->at, ops[i]->bytes, ops[i]->count);
+            put_op(front, ops[i]);
         }
+    }
+}
+
+/* The next call: a sync brings all to the disk, others are in doubt. */
+static void goes_on(cache_op_t *op, front_t *stable, cache_op_t **doubt, unsigned *doubts)
+{
+    if (CACHE_SYNC == op->kind) {
+        put_ops(stable, doubt, *doubts, ~0u);
+        *doubts = 0;
+    } else {
+        UNIT_REQUIRE(*doubts < DOUBT);
+        doubt[(*doubts)++] = op;
     }
 }
 
@@ -214,90 +262,94 @@ static void authenticate(opal_cryptfile_copy_state_t *copy)
 }
 
 /* Write the next map, as a process that finds this on the disk, and the writes in doubt. */
-static void change(changing_t *c, const uint8_t *front, uint64_t *to, cache_t *cache)
+static cache_t *change(changing_t *c, const front_t *front, uint64_t *to)
 {
+    cache_t *cache = cache_of(front);
     one_opened_t now, next;
 
     UNIT_REQUIRE(0 != generation_of(c, front, &now) && 0 != generation_of(c, front, &next));
     opal_cryptfile_copy_state_t *copy = &next.copies[next.chosen];
     *to = ++copy->map->generation;
     authenticate(copy);
-    *cache = (cache_t){.super = {.read = cache_read, .write = cache_write, .sync = cache_sync}, .front = front};
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_places_change(&cache->super, now.copies[now.chosen].map, copy->map));
     one_close(&now);
     one_close(&next);
+    return cache;
 }
 
 /* `least`: the generation that was acknowledged. */
-static void try_change(changing_t *c, const uint8_t *disk, cache_op_t *const *doubt, unsigned doubts, uint64_t least, int depth)
+static void try_change(changing_t *c, const front_t *disk, cache_op_t *const *doubt, unsigned doubts, uint64_t least, int depth)
 {
-    cache_t *cache = malloc(sizeof(*cache));
     cache_op_t *ops[DOUBT];
-    uint8_t stable[FRONT], front[FRONT];
+    front_t stable = *disk, front = *disk;
     uint64_t next;
 
-    memcpy(front, disk, FRONT);
-    put_ops(front, doubt, doubts, ~0u);
-    change(c, front, &next, cache);
-    memcpy(stable, disk, FRONT);
+    put_ops(&front, doubt, doubts, ~0u);
+    cache_t *cache = change(c, &front, &next);
     memcpy(ops, doubt, doubts * sizeof(*doubt));
     for (unsigned n = 0;; ++n) {
         for (unsigned which = 0; which < 1u << doubts; ++which) {
             one_opened_t opened;
-            memcpy(front, stable, FRONT);
-            put_ops(front, ops, doubts, which);
-            uint64_t found = generation_of(c, front, &opened);
+            front = stable;
+            put_ops(&front, ops, doubts, which);
+            uint64_t found = generation_of(c, &front, &opened);
             UNIT_CHECK(found >= (n == cache->count ? next : least) && found <= next);
             one_close(&opened);
         }
         if (depth > 0) {
-            try_change(c, stable, ops, doubts, n == cache->count ? next : least, depth - 1);
+            try_change(c, &stable, ops, doubts, n == cache->count ? next : least, depth - 1);
         }
         if (n == cache->count) {
             break;
         }
-        if (0 == cache->ops[n].count) {
-            put_ops(stable, ops, doubts, ~0u);
-            doubts = 0;
-        } else {
-            UNIT_REQUIRE(doubts < DOUBT);
-            ops[doubts++] = &cache->ops[n];
-        }
+        goes_on(&cache->ops[n], &stable, ops, &doubts);
     }
     free(cache);
 }
 
-/* Make a file, over another one (`before`) or where none was: afterwards it is as before, unfinished, or complete. */
-static void try_make(changing_t *c, const uint8_t *before, const opal_cryptfile_map_t *map)
+static void choose_front(opal_cryptfile_copy_state_t *copy, unsigned which)
 {
-    cache_t *cache = calloc(1, sizeof(*cache));
-    cache_op_t *ops[DOUBT];
-    uint8_t stable[FRONT], front[FRONT];
-    unsigned doubts = 0, whole = 0;
+    static const struct { uint64_t header_bytes; uint32_t map_bytes; } fronts[] = {{0, 3072}, {1 << 20, 4096}, {1 << 20, 8192}};
 
-    cache->super = (opal_cryptfile_storage_t){.write = cache_write, .sync = cache_sync, .resize = cache_resize};
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_make_begin(&cache->super, map, NULL == before ? NULL : &map->geometry));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_make_end(&cache->super, map));
-    memset(stable, 0, FRONT);
-    memcpy(stable, NULL == before ? stable : before, FRONT);
+    copy->map->geometry.header_bytes = fronts[which].header_bytes;
+    copy->map->geometry.map_bytes = fronts[which].map_bytes;
+    ++copy->map->uuid[0];               /* another file */
+    authenticate(copy);
+}
+
+/* Make a file with each geometry, as a process that finds this on the disk, and the writes in doubt: it stays as it is, or is
+ * unfinished, or complete. */
+static void try_make(changing_t *c, const front_t *disk, cache_op_t *const *doubt, unsigned doubts, opal_cryptfile_copy_state_t *copy,
+                     unsigned which, int depth)
+{
+    cache_op_t *ops[DOUBT];
+    front_t stable = *disk, front = *disk;
+    unsigned whole = 0;
+
+    put_ops(&front, doubt, doubts, ~0u);
+    cache_t *cache = cache_of(&front);
+    choose_front(copy, which);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_make_begin(&cache->super, copy->map));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_make_end(&cache->super, copy->map));
+    memcpy(ops, doubt, doubts * sizeof(*doubt));
     for (unsigned n = 0; n <= cache->count; ++n) {
-        for (unsigned which = 0; which < 1u << doubts; ++which) {
+        bool nothing = opal_crypt_all_zero(stable.bytes, OPAL_CRYPTFILE_HEADER_BYTES);
+        for (unsigned some = 0; some < 1u << doubts; ++some) {
             one_opened_t opened;
-            memcpy(front, stable, FRONT);
-            put_ops(front, ops, doubts, which);
-            bool nothing = opal_crypt_all_zero(front, FRONT);
-            uint64_t found = generation_of(c, front, &opened);
-            bool right = NULL == before && nothing ? 0 == found : 0 != found || 0 == strcmp("unfinished", c->verdict);
+            front = stable;
+            put_ops(&front, ops, doubts, some);
+            uint64_t found = generation_of(c, &front, &opened);
+            bool right = nothing && opal_crypt_all_zero(front.bytes, OPAL_CRYPTFILE_HEADER_BYTES) ? front.size <= OPAL_CRYPTFILE_HEADER_BYTES
+                                                                                                  : 0 != found || 0 == strcmp("unfinished", c->verdict);
             UNIT_CHECK(right && (n < cache->count || 0 != found));
             whole += 0 != found;
             one_close(&opened);
         }
-        if (n < cache->count && 0 == cache->ops[n].count) {
-            put_ops(stable, ops, doubts, ~0u);
-            doubts = 0;
-        } else if (n < cache->count) {
-            UNIT_REQUIRE(doubts < DOUBT);
-            ops[doubts++] = &cache->ops[n];
+        for (unsigned next = 0; next < 3 && depth > 0; ++next) {
+            try_make(c, &stable, ops, doubts, copy, next, depth - 1);
+        }
+        if (n < cache->count) {
+            goes_on(&cache->ops[n], &stable, ops, &doubts);
         }
     }
     UNIT_CHECK(whole > 0);
@@ -308,23 +360,20 @@ static void check_change(const one_file_t *file)
 {
     changing_t c = {.file = file};
     one_opened_t opened;
-    uint8_t front[FRONT];
+    front_t front = {.size = file->image.size};
 
     one_image_new(&c.image, file->image.size);
     memcpy(c.image.bytes, file->image.bytes, file->image.size);
-    memcpy(front, file->image.bytes, FRONT);
-    uint64_t generation = generation_of(&c, front, &opened);
+    memcpy(front.bytes, file->image.bytes, FRONT);
+    uint64_t generation = generation_of(&c, &front, &opened);
     bool small = 0 == opened.header.geometry.header_bytes && 0 == strcmp("rooms", file->name);
     if (small) {
-        sector = OPAL_CRYPTFILE_HEADER_BYTES;
-        c.image.size = FRONT;
-        opened.copies[opened.chosen].map->uuid[0] ^= 1;         /* another file */
-        authenticate(&opened.copies[opened.chosen]);
-        try_make(&c, NULL, opened.copies[opened.chosen].map);
-        try_make(&c, front, opened.copies[opened.chosen].map);
-        c.image.size = file->image.size;
+        sector = SECTOR;
+        for (unsigned which = 0; which < 3; ++which) {
+            try_make(&c, &(front_t){.size = 0}, NULL, 0, &opened.copies[opened.chosen], which, 2);
+        }
         sector = 128;
-        try_change(&c, front, NULL, 0, generation, 2);
+        try_change(&c, &front, NULL, 0, generation, 2);
         printf("  %s: %lu images\n", file->name, c.images);
         UNIT_CHECK(c.images > 300);
     }

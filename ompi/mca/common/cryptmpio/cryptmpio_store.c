@@ -31,7 +31,7 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
 static int make_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
-    int rc = opal_cryptfile_make_begin(storage, map, ompi_common_cryptmpio_is_one(state) ? &state->beginning.geometry : NULL);
+    int rc = opal_cryptfile_make_begin(storage, map);
 
     rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_make_end(storage, map) : rc;
@@ -125,6 +125,7 @@ static bool is_as_made(ompi_common_cryptmpio_file_t *state)
 
     return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &begun) && magic &&
            OPAL_CRYPTFILE_STATE_OPEN == begun && 0 == memcmp(header.uuid, state->beginning.uuid, sizeof(header.uuid)) &&
+           opal_cryptfile_geometry_same(&header.geometry, &state->beginning.geometry) &&
            OPAL_CRYPT_OK == storage->size(storage, OPAL_CRYPTFILE_DATA, &end) &&
            0 == opal_cryptfile_geometry_size(&header.geometry, end);
 }

@@ -72,7 +72,7 @@ int mpicrypt_file_make_one(mpicrypt_file_t *file)
         errno = ESTALE;
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    rc = rc ? rc : opal_cryptfile_make_begin(storage, file->map, NULL);
+    rc = rc ? rc : opal_cryptfile_make_begin(storage, file->map);
     rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
     rc = rc ? rc : opal_cryptfile_make_end(storage, file->map);
     if (OPAL_CRYPT_OK == rc) {

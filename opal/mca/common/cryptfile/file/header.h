@@ -86,10 +86,9 @@ int opal_cryptfile_state_put(opal_cryptfile_storage_t *storage, const opal_crypt
 
 /* The functions below need the maker's lock, or the map's. */
 
-/* Give a file without data this map: header, places, length.  `before`: the geometry of an earlier file in its place,
- * or NULL.  Then the caller writes the attribute, and make_end makes the file valid.  The directory is up to the
- * caller. */
-int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, const opal_cryptfile_geometry_t *before);
+/* Give a file without data this map: header, places, length.  It may have been begun with another map, or be made anew.
+ * Then the caller writes the attribute, and make_end makes the file valid.  The directory is up to the caller. */
+int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map);
 int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map);
 
 /* What a place has: this map, with the same wrapped keys; another whole map of this file; or neither. */

@@ -93,15 +93,32 @@ int opal_cryptfile_state_put(opal_cryptfile_storage_t *storage, const opal_crypt
     return sync_all(storage, put_bytes_at(storage, opal_cryptfile_geometry_seal_at(geometry), bytes, sizeof(bytes), OPAL_CRYPT_OK));
 }
 
-int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, const opal_cryptfile_geometry_t *before)
+/* Leave nothing behind the header of an earlier file: with the next header, it may be too long for state 0, or have
+ * another state there. */
+static int cut_earlier(opal_cryptfile_storage_t *storage)
+{
+    opal_cryptfile_header_t header;
+    opal_cryptfile_state_t state;
+    uint64_t end = 0;
+    bool magic;
+    int rc = opal_cryptfile_beginning_read(storage, &magic, &header, &state);
+
+    if (OPAL_CRYPT_OK == rc && magic && OPAL_CRYPTFILE_STATE_MAKING != state) {
+        rc = opal_cryptfile_state_put(storage, &header.geometry, OPAL_CRYPTFILE_STATE_MAKING);
+    }
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &end) : rc;
+    if (OPAL_CRYPT_OK == rc && end > OPAL_CRYPTFILE_HEADER_BYTES) {
+        rc = storage->resize(storage, OPAL_CRYPTFILE_DATA, OPAL_CRYPTFILE_HEADER_BYTES);
+    }
+    return end > 0 ? sync_all(storage, rc) : rc;
+}
+
+int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map)
 {
     uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
     opal_cryptfile_header_t header = {.geometry = map->geometry};
-    int rc = NULL == before ? OPAL_CRYPT_OK : opal_cryptfile_state_put(storage, before, OPAL_CRYPTFILE_STATE_MAKING);
+    int rc = cut_earlier(storage);
 
-    if (OPAL_CRYPT_OK == rc && NULL != before) {        /* else it may be too long for state 0 with this header */
-        rc = sync_all(storage, storage->resize(storage, OPAL_CRYPTFILE_DATA, OPAL_CRYPTFILE_HEADER_BYTES));
-    }
     memcpy(header.uuid, map->uuid, sizeof(header.uuid));
     opal_cryptfile_header_write(&header, bytes);
     rc = sync_all(storage, put_bytes_at(storage, 0, bytes, sizeof(bytes), rc));
