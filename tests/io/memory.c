@@ -2,10 +2,11 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * One process has no memory left while processes agree on something: all get an error, and
- * no process waits for ever.  memory DIR [every=N].  Labels lab and other are in the keystore.
+ * no process waits for ever.  memory DIR [every=N] [anew].  Labels lab and other are in the keystore.
  *
  * This program replaces malloc and calloc: the n-th call from common/cryptmpio fails,
- * for every N-th n, at one rank or another.
+ * for every N-th n, at one rank or another.  With "anew" also every one from common/cryptfile, at each rank, while
+ * a map replaces the default one; what is written after that is not lost.
  */
 #define _GNU_SOURCE
 #include "mt.h"
@@ -18,8 +19,9 @@ void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 
 static __thread bool within;            /* dladdr may allocate */
-static bool armed;
+static bool armed, anew;
 static long calls, failing;             /* from the library, while armed */
+static int victim;                      /* the rank */
 
 static bool fails(const void *caller)
 {
@@ -29,7 +31,8 @@ static bool fails(const void *caller)
         return false;
     }
     within = true;
-    const bool ours = 0 != dladdr(caller, &info) && NULL != strstr(info.dli_fname, "libmca_common_cryptmpio");
+    const bool ours = 0 != dladdr(caller, &info) && (NULL != strstr(info.dli_fname, "mca_common_cryptmpio") ||
+                                                     (anew && NULL != strstr(info.dli_fname, "mca_common_cryptfile")));
     within = false;
     return ours && failing == calls++;
 }
@@ -81,8 +84,40 @@ static int use(const char *path)
     return rc;
 }
 
+/* Another map instead of the default one. */
+static int use_anew(const char *path)
+{
+    MPI_Info lab = info_of("lab"), other = info_of("other");
+    char bytes[100], back[100];
+    MPI_Datatype run;
+    MPI_File f;
+
+    armed = false;
+    MT_MPI(MPI_Type_contiguous(5000, MPI_BYTE, &run));
+    MT_MPI(MPI_Type_commit(&run));
+    MT_MPI(MPI_Info_set(other, "crypt_repeat", "once"));
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, lab, &f));
+    armed = victim == mt_rank;
+    int rc = MPIX_File_set_encryption_map(f, 0, MPI_BYTE, run, "native", other);
+    armed = false;
+    memset(bytes, 'a' + mt_rank, sizeof(bytes));
+    const bool wrote = MPI_SUCCESS == MPI_File_write_at(f, 1000 * mt_rank, bytes, sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE);
+    MT_MPI(MPI_File_close(&f));
+    if (wrote) {
+        MT_MPI(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
+        MT_CHECK(MPI_SUCCESS == MPI_File_read_at(f, 1000 * mt_rank, back, sizeof(back), MPI_BYTE, MPI_STATUS_IGNORE)
+                     && 0 == memcmp(back, bytes, sizeof(back)), "call %ld: what was written is lost", failing);
+        MT_MPI(MPI_File_close(&f));
+    }
+    MT_CHECK(wrote || MPI_SUCCESS != rc, "it cannot be written");
+    MT_MPI(MPI_Type_free(&run));
+    MT_MPI(MPI_Info_free(&lab));
+    MT_MPI(MPI_Info_free(&other));
+    return rc;
+}
+
 /* The n-th call fails at `victim`.  Returns whether there was one. */
-static bool try_one(const char *path, int victim, long n)
+static bool try_one(const char *path, long n)
 {
     int failed, most, least, there;
 
@@ -93,7 +128,7 @@ static bool try_one(const char *path, int victim, long n)
     calls = 0;
     failing = n;
     armed = victim == mt_rank;
-    failed = MPI_SUCCESS != use(path);
+    failed = MPI_SUCCESS != (anew ? use_anew(path) : use(path));
     there = victim == mt_rank && calls > n;
     MT_MPI(MPI_Allreduce(&failed, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
     MT_MPI(MPI_Allreduce(&failed, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
@@ -113,10 +148,14 @@ int main(int argc, char **argv)
     MT_MPI(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     snprintf(path, sizeof(path), "%s/memory", argv[1]);
     const long every = mt_arg("every", 1);
-    for (long n = 0; try_one(path, (int) (tried % mt_size), n); n += every) {
-        tried++;
+    for (int round = 0; round < (mt_flag("anew") ? 2 : 1); round++) {
+        anew = 1 == round;
+        tried = 0;
+        for (long n = 0; victim = (int) (tried % mt_size), try_one(path, n); n += anew ? victim == mt_size - 1 : every) {
+            tried++;
+        }
+        MT_CHECK(tried > 10 / every, "only %ld calls failed", tried);
+        mt_group("%ld calls failed, each at one rank%s", tried, anew ? ": a map instead of the default one" : "");
     }
-    MT_CHECK(tried > 10 / every, "only %ld calls failed", tried);
-    mt_group("%ld calls failed, each at one rank", tried);
     return mt_end();
 }

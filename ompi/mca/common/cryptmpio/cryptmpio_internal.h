@@ -114,6 +114,9 @@ int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
  * file is made, or made anew, and may be NULL with a sidecar. */
 int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, bool anew);
 
+/* After the map in use was replaced, which no stored map leads to any more: nothing is written with it, or read. */
+void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state);
+
 /* One file, rank 0, under the map's lock: `next` instead of `now`, in both places and the attribute.  *late: nothing is
  * written, because another process has changed a place since it had what this look found there (NULL: since it had
  * `now`). */

@@ -58,9 +58,10 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
 static int base_map(const ompi_common_cryptmpio_file_t *state, bool anew, opal_cryptfile_map_t **now, opal_cryptfile_map_t **map)
 {
     int rc = anew ? opal_cryptfile_map_create(map) : copy_map(state, now, map);
+    uint8_t none[OPAL_CRYPTFILE_UUID_BYTES] = {0}, *uuid = OPAL_CRYPT_OK == rc ? (*map)->uuid : none;
 
-    if (anew && OPAL_CRYPT_OK == rc && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, (*map)->uuid, OPAL_CRYPTFILE_UUID_BYTES)) {
-        rc = OPAL_CRYPT_ERR_LIBRARY;
+    if (anew && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, uuid, sizeof(none))) {      /* without memory, too */
+        rc = OPAL_CRYPT_OK == rc ? OPAL_CRYPT_ERR_LIBRARY : rc;
     }
     return rc;
 }
@@ -258,7 +259,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     opal_cryptfile_map_t *map = NULL, *now = NULL;
     opal_cryptfile_key_t *keys = NULL;
     opal_crypt_why_t why = {.topic = NULL};
-    bool changed = false, again = false;
+    bool changed = false, again = false, gone = false;      /* gone: the map of the engine */
     int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, &now, &map), &why));
     uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
 
@@ -304,6 +305,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     }
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_store(state, now, map, anew);
+        gone = anew && MPI_SUCCESS == error;
     }
     opal_cryptfile_map_destroy(now);
     if (again) {
@@ -313,15 +315,17 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     if (MPI_SUCCESS != error) {
         opal_cryptfile_keys_free(keys, map->region_count);
         opal_cryptfile_map_destroy(map);
-        return error;
+    } else {
+        state->encrypted = true;        /* even if it cannot be used here: no plaintext may go into it */
+        error = ompi_common_cryptmpio_use(state, map, keys);
     }
-    state->encrypted = true;            /* even if it cannot be used here: no plaintext may go into it */
-    error = ompi_common_cryptmpio_use(state, map, keys);
     if (MPI_SUCCESS == error && state->seal && NULL != state->file) {
         opal_cryptfile_seal_watch(state->file, 0);      /* a new file: nobody had written to it */
     }
     if (MPI_SUCCESS == error) {
         ompi_common_cryptmpio_took(state, asked);
+    } else if (gone) {
+        ompi_common_cryptmpio_close_regions(state);
     }
     return error;
 }

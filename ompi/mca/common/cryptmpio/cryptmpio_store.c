@@ -164,8 +164,7 @@ static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_c
     return error;
 }
 
-/* No stored map would lead to data written under the one in use. */
-static void close_regions(ompi_common_cryptmpio_file_t *state)
+void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state)
 {
     state->fits = false;                /* also when the limits are set again */
     memset(state->asked, 0, sizeof(state->asked));
@@ -197,7 +196,7 @@ int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_
         state->beginning.geometry = map->geometry;
     }
     if (lost) {
-        close_regions(state);
+        ompi_common_cryptmpio_close_regions(state);
     }
     return error;
 }
