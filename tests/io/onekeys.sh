@@ -245,6 +245,67 @@ killed rekey one.old keys "" revoked
 [ $again -gt 20 ] || fail "only $again second kills"
 echo "$steps kills, and $again after one"
 
+echo "--- reencrypt, and meanwhile another file gets the name"
+cat > meanwhile.sh <<'END'
+# Before the first call WHEN, what WHAT says; the second time also before the next renaming.
+cd "$CASE_DIR"
+rotate() { mv victim victim.$1; cp --preserve=all other.kept victim; }
+times=$(cat times)
+case $STEP$times in
+    "$WHEN"0)   ;;
+    renameat21) [ $WHAT = twice ] || exit 0 ;;
+    *)          exit 0 ;;
+esac
+echo $((times + 1)) > times
+case $WHAT$times in
+    rotate0 | twice0) rotate 1 ;;
+    twice1)           rotate 2 ;;
+    gone0)            mv victim victim.1 ;;
+    link0)            mv victim victim.1; ln -s other.kept victim ;;
+    over0)            cp plain victim ;;
+    grow0)            echo more >> victim ;;
+esac
+END
+head -c 20002 plain > longer
+vector write longer other.kept "$(key lab)" aes-128-gcm:lab:4096:0:1:0:0+1
+parts() { compgen -G '*.part' || true; }
+# meanwhile WHEN WHAT [VARIABLE...]: sets rc
+meanwhile() {
+    rm -f victim victim.1 victim.2
+    cp --preserve=all one.kept victim
+    echo 0 > times
+    rc=0
+    in_variant env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/victim" STEP_HOW=do STEP_DO="sh ./meanwhile.sh" \
+        WHEN="$1" WHAT="$2" "${@:3}" mpicrypt file reencrypt "$(here victim)" --keystore-dir "$CASE_DIR/keys" > said 2>&1 || rc=$?
+    echo "reencrypt, $*: status $rc: $(cat said)"
+    [ "$(cat times)" -gt 0 ] || fail "nothing happened"
+}
+for when in 'fchmod' 'renameat2' 'fchmod STEP_NO_EXCHANGE=1'; do
+    for what in rotate gone link over grow; do
+        read -r call variable <<< "$when"
+        meanwhile $call $what $variable
+        case $what in
+            rotate) is longer victim; is small victim.1 ;;
+            gone)   [ ! -e victim ] || fail "it is there again"; is small victim.1 ;;
+            link)   [ "$(readlink victim)" = other.kept ] || fail "the link is gone"; is small victim.1 ;;
+            over)   must cmp plain victim ;;
+            grow)   [ "$(tail -c 5 victim)" = more ] || fail "what was appended is gone" ;;
+        esac
+        [ $rc = 1 ] && grep -q "nothing was done" said || fail "$what: status $rc"
+        [ -z "$(parts)" ] || fail "left: $(parts)"
+    done
+done
+meanwhile renameat2 twice
+is small victim.1
+is longer victim
+[ $rc = 1 ] && grep -qF "keep it" said && is longer "$(parts)" || fail "status $rc; left: $(parts)"
+rm "$(parts)"
+for variable in STEP=0 STEP_NO_EXCHANGE=1; do
+    meanwhile renameat2 nothing $variable
+    [ $rc = 0 ] && ! cmp -s one.kept victim && [ -z "$(parts)" ] || fail "status $rc; left: $(parts)"
+    is small victim
+done
+
 echo "--- keys that became longer"
 must openssl genrsa -out recovery.key 2048
 must openssl rsa -in recovery.key -pubout -out recovery.pem

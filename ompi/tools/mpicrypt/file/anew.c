@@ -10,7 +10,7 @@
  *                 If killed between the two, FILE is refused, and the same command again
  *                 finishes: the number in the part's name begins the new UUID.  Old and new
  *                 sidecar are locked exclusively until both files are in place.  A file that is
- *                 one file is replaced by a single rename, so the part is never the only copy
+ *                 one file is exchanged for the part, if it is still what was copied
  */
 #include <dirent.h>
 #include <errno.h>
@@ -334,6 +334,7 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     mpicrypt_file_options_t with = *options;
     char real[PATH_MAX];
     mpicrypt_file_t from, made;
+    struct stat was;
     const char *part;
     uint64_t number;
     bool finished;
@@ -350,11 +351,12 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     if (MPICRYPT_OK != code) {
         return code;
     }
-    code = mpicrypt_file_begin_over(real, &part, &number);
+    code = 0 == fstat(from.posix.data_fd, &was) ? mpicrypt_file_begin_over(real, &part, &number) : failed(real);
     if (MPICRYPT_OK == code) {
         code = make_part(&with, &from, part, number, &made);
         if (MPICRYPT_OK == code) {
-            code = ompi_common_cryptmpio_posix_is_one(&made.posix) ? mpicrypt_file_finish_one(real) : mpicrypt_file_finish_over(real);
+            code = ompi_common_cryptmpio_posix_is_one(&made.posix) ? mpicrypt_file_finish_one(real, &was)
+                                                                   : mpicrypt_file_finish_over(real);
             mpicrypt_file_close(&made);
         } else {
             mpicrypt_file_drop();

@@ -94,7 +94,7 @@ static int compact(const mpicrypt_file_t *file)
         mpicrypt_file_drop();
         return code;
     }
-    code = mpicrypt_file_finish_one(file->sidecar);
+    code = mpicrypt_file_finish_one(file->sidecar, &before);
     if (MPICRYPT_OK == code) {
         print(file, &before);
     }

@@ -139,7 +139,8 @@ void mpicrypt_file_drop(void);
 /* To replace the existing `to` and its sidecar: the sidecar first, then the data. */
 int mpicrypt_file_begin_over(const char *to, const char **name, uint64_t *number);
 int mpicrypt_file_finish_over(const char *to);
-int mpicrypt_file_finish_one(const char *to);   /* only the part */
+/* Only the part, and only over the file that was copied, of which this was the status before. */
+int mpicrypt_file_finish_one(const char *to, const struct stat *was);
 
 /* The part's name for a number; false: too long. */
 bool mpicrypt_file_part_name(const char *to, uint64_t number, char name[PATH_MAX]);

@@ -5,7 +5,7 @@
  *
  *     begin       TO.0123456789abcdef.part [and ....part.mpicrypt]
  *     finish      renamed to TO.mpicrypt and TO, never over an existing file
- *     over        the same, over the existing files
+ *     over        the same, over the existing files; one file is exchanged for the one that was copied
  *     drop, or a signal that ends the command: deleted
  *
  * TO is complete or absent; a command killed by SIGKILL leaves a file whose name says
@@ -14,10 +14,15 @@
  * A signal may be delivered to a thread of a library, even if it is blocked here.  So deleting (by the
  * handler) and renaming exclude each other through the variable `doing`.
  */
+#ifndef _GNU_SOURCE
+#    define _GNU_SOURCE
+#endif
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,7 +41,7 @@ static struct sigaction before[FATAL_COUNT];
 enum { WORKS, RENAMES, DELETES };
 static atomic_int doing, noted;
 
-/* The file at `part` belongs to the sidecar already at TO: never delete it. */
+/* The file at `part` belongs to the sidecar already at TO, or to somebody else: never delete it. */
 static bool belongs;
 
 static void remove_part(int signal_number)
@@ -162,9 +167,65 @@ static int rename_both(const char *to)
 
 static int rename_part(const char *to) { return mpicrypt_file_rename(part, to); }
 
+/* ---- one file, over the one that was copied ---- */
+
+static const struct stat *copied;               /* what is replaced, before it was read */
+
+/* Renaming a file changes its ctime.  When a name is opened, NFS asks the server what has it. */
+static bool is_what_was_copied(const char *path)
+{
+    struct stat now;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    bool is = fd >= 0 && 0 == fstat(fd, &now) && now.st_dev == copied->st_dev && now.st_ino == copied->st_ino
+              && now.st_size == copied->st_size && now.st_mtim.tv_sec == copied->st_mtim.tv_sec
+              && now.st_mtim.tv_nsec == copied->st_mtim.tv_nsec;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is;
+}
+
+static int is_another(const char *to)
+{
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: it was written to, renamed or replaced while it was copied; nothing was done", to);
+}
+
+static bool exchange(const char *to) { return 0 == renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_EXCHANGE); }
+
+/* What came out is not what was copied.  Only if the name changes hands once more meanwhile does it stay at `part`. */
+static int put_back(const char *to, const struct stat *ours)
+{
+    struct stat there;
+
+    if (exchange(to)) {
+        belongs = 0 != lstat(part, &there) || there.st_dev != ours->st_dev || there.st_ino != ours->st_ino;
+    } else {
+        belongs = 0 != ompi_common_cryptmpio_posix_rename(part, to);
+    }
+    return belongs ? mpicrypt_error(MPICRYPT_FAILED, "%s: what had this name for a moment is %s now; keep it", to, part)
+                   : is_another(to);
+}
+
+/* Whatever gets the name meanwhile is not lost: it comes out, and goes back.  File systems without this exchange, such as
+ * NFS, leave a moment between a look at the name and the renaming. */
 static int rename_part_over(const char *to)
 {
-    return 0 == rename(part, to) ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
+    struct stat ours;
+
+    if (!is_what_was_copied(to)) {
+        return is_another(to);
+    }
+    if (0 != lstat(part, &ours)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", part, strerror(errno));
+    }
+    if (exchange(to)) {
+        return !is_what_was_copied(part) ? put_back(to, &ours)
+               : 0 == unlink(part) ? MPICRYPT_OK
+                                   : mpicrypt_error(MPICRYPT_FAILED, "%s: this is the old file, and cannot be deleted: %s", part, strerror(errno));
+    }
+    return (EINVAL == errno || ENOSYS == errno) && 0 == rename(part, to)
+               ? MPICRYPT_OK : ENOENT == errno ? is_another(to) : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
 }
 
 static int rename_both_over(const char *to)
@@ -211,4 +272,8 @@ int mpicrypt_file_finish(const char *to, bool with_sidecar) { return finish(to, 
 
 int mpicrypt_file_finish_over(const char *to) { return finish(to, rename_both_over); }
 
-int mpicrypt_file_finish_one(const char *to) { return finish(to, rename_part_over); }
+int mpicrypt_file_finish_one(const char *to, const struct stat *was)
+{
+    copied = was;
+    return finish(to, rename_part_over);
+}
