@@ -14,7 +14,7 @@ here() { echo "$CASE_DIR/$1"; }
 with() { local keys=$1; shift; in_variant mpicrypt file "$@" --keystore-dir "$CASE_DIR/$keys"; }
 file() { with keys "$@"; }
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o steps.so "$SRC/tests/io/preload/steps.c" -ldl
-uuid() { od -An -tx1 -j20 -N16 "$1"; }
+uuid() { od -An -tx1 -j24 -N16 "$1"; }
 is() { # is PLAIN FILE [KEYS]: FILE verifies, and decrypts to PLAIN
     rm -f back
     must with "${3:-keys}" verify "$(here "$2")" > verified || { cat verified; fail "$2"; }
@@ -326,3 +326,23 @@ is many.plain many
 echo "--- what one file does not need"
 must_refuse "it has no sidecar: rename it as any file" file mv "$(here one)" "$(here moved)"
 must_refuse "it has no sidecar that could be shrunk" file compact "$(here one)"
+
+echo "--- what lies beside it decides nothing"
+cp --preserve=all one.kept beside
+echo nothing > beside.mpicrypt
+is small beside
+says "$(uuid beside | tr -d ' ')" file info "$(here beside)"
+for verb in seal rekey reencrypt; do
+    must file $verb "$(here beside)"
+    is small beside
+done
+must_refuse "it has no sidecar" file mv "$(here beside)" "$(here moved)"
+must file cp --new-key "$(here beside)" "$(here beside.copy)"
+is small beside.copy
+[ "$(cat beside.mpicrypt)" = nothing ] || fail "what lies beside it was changed"
+# Not even what looks like the end of an earlier reencrypt.
+must file encrypt "$(here nothing)" "$(here strange)" --label lab
+cp strange.mpicrypt beside.mpicrypt
+cp --preserve=all strange "beside.$(od -An -tx8 -j16 -N8 strange.mpicrypt | tr -d ' ').part"
+must file reencrypt "$(here beside)"
+is small beside

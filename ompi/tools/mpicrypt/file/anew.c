@@ -309,10 +309,12 @@ static int finish_earlier(const mpicrypt_file_options_t *options, const char *pa
 {
     mpicrypt_file_t file = {.path = path, .sidecar = ompi_common_cryptmpio_posix_sidecar(path)};
     char part[PATH_MAX];
+    bool one = false;
     int code = MPICRYPT_OK;
 
     ompi_common_cryptmpio_posix_init(&file.posix, open(path, O_RDWR | O_CLOEXEC), true);
-    *finished = file.posix.data_fd >= 0 && NULL != file.sidecar && find_earlier(&file, part);
+    *finished = file.posix.data_fd >= 0 && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_begins_as_one(&file.posix, &one) && !one
+                && NULL != file.sidecar && find_earlier(&file, part);
     if (*finished) {
         code = mpicrypt_file_take(&file, true);
         code = MPICRYPT_OK != code || (0 == rename(part, path) && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_names(path)) ? code : failed(path);
