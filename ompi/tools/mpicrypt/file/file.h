@@ -42,6 +42,7 @@ typedef struct mpicrypt_file {
     opal_cryptfile_header_t beginning;  /* of a file that is one file; zeros: it has a sidecar */
     opal_cryptfile_copy_state_t copies[OPAL_CRYPTFILE_COPIES];
     int best;                           /* the copy chosen; -1: none, `why` says why */
+    bool differ;                        /* one file: another copy says something else */
     opal_crypt_why_t why;
     opal_cryptfile_t *file;             /* the engine, which owns its map; NULL without a key */
     opal_cryptfile_map_t *map;          /* the engine's */

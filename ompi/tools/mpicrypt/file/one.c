@@ -58,7 +58,8 @@ int mpicrypt_file_choose(mpicrypt_file_t *file)
     if (!is_one(file)) {
         return opal_cryptfile_copy_choose(file->copies, file->header.uuid, &differ, &file->why);
     }
-    return OPAL_CRYPT_OK == opal_cryptfile_header_choose(file->copies, &file->beginning, &chosen, &differ, &file->why) ? (int) chosen : -1;
+    int rc = opal_cryptfile_header_choose(file->copies, &file->beginning, &chosen, &file->differ, &file->why);
+    return OPAL_CRYPT_OK == rc ? (int) chosen : -1;
 }
 
 int mpicrypt_file_make_one(mpicrypt_file_t *file)

@@ -166,28 +166,31 @@ int mpicrypt_file_check_seal(mpicrypt_file_t *file)
 
 /* ---- the copies of the map ---- */
 
+/* In one file, the keys of a copy may be older than those here: see `differ`. */
 static bool says_the_same(const mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
 {
     const opal_cryptfile_copy_state_t *state = &file->copies[copy];
     const opal_cryptfile_map_digest_t *best = &file->copies[file->best].head;
+    bool known = state->verified || state->digest || (ompi_common_cryptmpio_posix_is_one(&file->posix) && NULL != state->map);
 
-    return (state->verified || state->digest) && 0 == memcmp(state->head.uuid, best->uuid, sizeof(best->uuid)) &&
-           state->head.generation == best->generation && 0 == memcmp(state->head.hash, best->hash, sizeof(best->hash));
+    return known && 0 == memcmp(state->head.uuid, best->uuid, sizeof(best->uuid)) && state->head.generation == best->generation &&
+           0 == memcmp(state->head.hash, best->hash, sizeof(best->hash));
 }
 
-/* The sidecar must have the map in one slot; the other may have the previous one.  The attribute may be
- * missing: programs that copy files drop it. */
+/* One file must have the map in both places, with the same keys.  A sidecar must have it in one slot; the other may
+ * have the previous one.  The attribute may be missing: programs that copy files drop it. */
 static int check_copies(const mpicrypt_file_t *file)
 {
     const opal_cryptfile_copy_state_t *copies = file->copies;
-    bool kept = says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_0) || says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_1);
+    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
+    bool first = says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_0), second = says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_1);
     bool forged = copies[OPAL_CRYPTFILE_COPY_SIDECAR_0].refused || copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].refused;
 
-    const char *where = ompi_common_cryptmpio_posix_is_one(&file->posix) ? file->path : file->sidecar;
+    const char *where = one ? file->path : file->sidecar;
 
-    if (!kept) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: its copy of the map is missing or damaged; opening the file for writing repairs it",
-                              where);
+    if (one ? !first || !second : !first && !second) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s the map is missing or damaged; opening the file for writing repairs it",
+                              where, one ? "one of its copies of" : "its copy of");
     }
     if (forged) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", where);
@@ -195,6 +198,10 @@ static int check_copies(const mpicrypt_file_t *file)
     if (copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present && !says_the_same(file, OPAL_CRYPTFILE_COPY_ATTRIBUTE)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: the map in its attribute is another or damaged; opening the file for writing repairs it",
                               file->path);
+    }
+    if (file->differ) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map has old keys; 'mpicrypt file rekey' replaces them, and so "
+                              "does opening the file for writing", file->path);
     }
     return MPICRYPT_OK;
 }
