@@ -198,6 +198,13 @@ for how in $both; do
     done
 done
 
+echo "--- it is as long as a file can be, says the storage"
+made tool F 1
+cp F elsewhere/F
+must truncate -s $((1 << 61)) elsewhere/F
+must timeout 60 $(in_other_root && echo "$SRC/tests/vcluster exec node0") mpicrypt file info "$(here elsewhere/F)" --keystore-dir "$CASE_DIR/keys"
+rm elsewhere/F
+
 echo "--- another file is copied over it"
 made tool F 1
 made tool G 2

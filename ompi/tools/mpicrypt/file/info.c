@@ -14,7 +14,7 @@
 static const mpicrypt_column_t columns[] = {
     {"region", "region", 0}, {"algorithm", "algorithm", 0}, {"label", "label", 0}, {"version", "version", 0},
     {"key", "key", 0}, {"block", "block", 0}, {"displacement", "displacement", 0}, {"extent", "extent", 0},
-    {"runs", "runs", 0}, {"repeats", "repeats", 0}, {"blocks", "blocks", 0}, {NULL, NULL, 0}};
+    {"runs", "runs", 0}, {"repeats", "repeats", 0}, {"bytes", "bytes", 0}, {NULL, NULL, 0}};
 
 /* The map to show: the verified one, or the newest that can be read. */
 static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
@@ -31,22 +31,7 @@ static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
 }
 
 /* Without a key of ours, the length of a file that is one file is unknown. */
-static uint64_t blocks_of(const mpicrypt_file_t *file, const opal_cryptfile_region_t *region, uint32_t number)
-{
-    uint64_t end, total = 0;
-
-    if (!region->encrypted || NULL == file->file) {
-        bool known = region->encrypted && !ompi_common_cryptmpio_posix_is_one(&file->posix);
-        return known ? (opal_cryptfile_tiling_before(&region->tiling, file->bytes) + region->block_bytes - 1) / region->block_bytes : 0;
-    }
-    end = opal_cryptfile_block_count(file->file, number, file->bytes);
-    for (uint64_t block = 0, here; (block = opal_cryptfile_block_next(file->file, number, block, end)) < end; block += here) {
-        here = opal_cryptfile_together(file->file, number, block);
-        here = here < end - block ? here : end - block;
-        total += here;
-    }
-    return total;
-}
+static bool length_known(const mpicrypt_file_t *file) { return NULL != file->file || !ompi_common_cryptmpio_posix_is_one(&file->posix); }
 
 static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map, uint32_t number)
 {
@@ -76,7 +61,11 @@ static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const 
         mpicrypt_table_count(table, region->tiling.run_count);
         mpicrypt_table_text(table, region->tiling.once ? "no" : "yes");
     }
-    mpicrypt_table_count(table, blocks_of(file, region, number));
+    if (length_known(file) && region->tiling.run_count > 0) {
+        mpicrypt_table_count(table, opal_cryptfile_tiling_before(&region->tiling, file->bytes));
+    } else {
+        mpicrypt_table_text(table, "-");
+    }
 }
 
 static const char *copy_text(const opal_cryptfile_copy_state_t *copy)
@@ -108,7 +97,7 @@ static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *
     (void) fstat(file->posix.sidecar_fd, &sidecar);
     snprintf(path, sizeof(path), "%s", file->path);
     snprintf(beside, sizeof(beside), "%s", one ? "none, the file" : file->sidecar);
-    if (NULL != file->file || !one) {
+    if (length_known(file)) {
         printf("file        %s: %llu bytes\n", opal_crypt_harmless(path, ""), (unsigned long long) file->bytes);
     } else {
         printf("file        %s\n", opal_crypt_harmless(path, ""));
@@ -136,8 +125,11 @@ static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t 
     if (options->json) {
         printf("{\"file\": ");
         mpicrypt_json_text(stdout, file->path);
-        printf(", \"bytes\": %llu, \"generation\": %llu, \"verified\": %s, \"regions\": ", (unsigned long long) file->bytes,
-               (unsigned long long) map->generation, NULL != file->map ? "true" : "false");
+        if (length_known(file)) {
+            printf(", \"bytes\": %llu", (unsigned long long) file->bytes);
+        }
+        printf(", \"generation\": %llu, \"verified\": %s, \"regions\": ", (unsigned long long) map->generation,
+               NULL != file->map ? "true" : "false");
         mpicrypt_table_json(table, stdout);
         printf("}\n");
     } else {
