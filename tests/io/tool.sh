@@ -3,6 +3,7 @@
 # mpicrypt file: jobs can read what it makes, and it reads what jobs make; it finds
 # what was changed; rekey, recovery, mv, and what it refuses.
 . "$SRC/tests/io/common.sh"
+. "$SRC/tests/io/parts.sh"
 
 cluster_up 1
 must openssl genrsa -out "$CASE_DIR/recovery.key" 2048
@@ -14,14 +15,13 @@ must key new other --recovery "$CASE_DIR/recovery.pem"
 program=$(mpi_program io convert)
 cd "$CASE_DIR"
 here() { echo "$CASE_DIR/$1"; }
-file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 reads() { run_io 2 "$program" read "$(here plain)" "$(here "$1")"; }
 
 echo "--- encrypt, decrypt, info, verify"
 { head -c 300000 /dev/urandom; echo canary; } > plain
 must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 4K --algorithm aes-256-gcm
-[ "$(stat -c %s made)" = "$(stat -c %s plain)" ] || fail "the sizes differ"
-must_fail grep -qa canary made made.mpicrypt
+says "made: $(stat -c %s plain) bytes" file info "$(here made)"
+must_fail grep -qa canary $(parts made)
 must reads made
 must file decrypt "$(here made)" "$(here again)"
 must cmp plain again
@@ -45,7 +45,8 @@ must cmp zeros zeros.again
 
 echo "--- JSON, whatever the name"
 name=$'n\xe9 \xc3\xa9 \xe2\x82 \xed\xa0\x80 \xf0\x9f\x98\x80 \xf4\x90\x80\x80 \xc0\xaf \x01\xc3'
-cp -a made "$name"; cp -a made.mpicrypt "$name.mpicrypt"
+cp -a made "$name"
+is_one || cp -a made.mpicrypt "$name.mpicrypt"
 file info "$(here "$name")" --json > name.json || fail "info of a name that is no UTF-8"
 python3 - name.json "$(here "$name")" <<'END'
 import json, os, re, sys
@@ -53,21 +54,13 @@ said = json.load(open(sys.argv[1], encoding="utf-8"))["file"]
 wanted = os.fsencode(sys.argv[2]).decode("utf-8", "replace")
 assert re.sub("\ufffd+", "\ufffd", said) == re.sub("\ufffd+", "\ufffd", wanted), ascii(said)
 END
-rm "$name" "$name.mpicrypt"
+rm -f "$name" "$name.mpicrypt"
 
 echo "--- what was changed"
-entry() { # entry FILE BLOCK: where in the sidecar
-    echo $(($(od -An -tu8 -j4096 -N8 "$1.mpicrypt") + 96 * $2))
-}
-poke() { # poke FILE OFFSET: change the byte there
-    local byte
-    byte=$(od -An -tu1 -j"$2" -N1 "$1")
-    printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
-poke bad $((5 * 4096 + 7))
-poke bad.mpicrypt $(($(entry bad 9) + 40))
-dd if=/dev/zero of=bad.mpicrypt bs=1 seek="$(entry bad 20)" count=96 conv=notrunc status=none
+copy made bad
+poke bad "$(data_at bad $((5 * 4096 + 7)))"
+poke "$(book bad)" $(($(entry_at bad 9) + 40))
+zero "$(book bad)" "$(entry_at bad 20)" "$(entry_bytes)"
 must_fail file verify "$(here bad)"
 file verify "$(here bad)" --json > bad.json || true
 python3 - bad.json <<'END'
@@ -79,16 +72,15 @@ must_fail file decrypt "$(here bad)" "$(here bad.plain)"
 [ ! -e bad.plain ] || fail "a part of a damaged file was left"
 
 echo "--- rekey"
+# The last region's.  One file has it in its second place, too.
 wrapped() { python3 -c "
-import sys
-m = open('$1.mpicrypt', 'rb').read()
-at = int.from_bytes(m[32:40], 'little'); n = int.from_bytes(m[40:48], 'little')
-print(m[at:at + n][-80:-32].hex())"; }
+m = open('$(book "$1")', 'rb').read()[$(map_at "$1"):]
+print(m[:$(map_bytes "$1")][-80:-32].hex())"; }
 old=$(wrapped made)
 must key rotate lab
 says "version 2, was 1" file rekey "$(here made)"
 [ "$(wrapped made)" != "$old" ] || fail "nothing was rewrapped"
-python3 -c "import sys; sys.exit(bytes.fromhex('$old') in open('made.mpicrypt', 'rb').read())" || fail "the old wrapped key is still there"
+python3 -c "import sys; sys.exit(bytes.fromhex('$old') in open('$(book made)', 'rb').read())" || fail "the old wrapped key is still there"
 must file rekey "$(here ours)"
 must key revoke lab --yes --version 1
 must reads made
@@ -158,51 +150,59 @@ must_fail run_io 2 "$program" read "$(here plain)" "$(here plain)" "$root"
 must file verify "$(here kept)" --root "$root"          # it is still sealed
 must file rekey "$(here kept)"                          # touches no data, and no seal
 must file verify "$(here kept)" --root "$root"
-cp -a kept cut; cp -a kept.mpicrypt cut.mpicrypt
-truncate -s 8192 cut
+copy kept cut
+truncate -s "$(data_at cut 8192)" cut
 must_fail file verify "$(here cut)"                     # whether that is asked for or not
 must_fail file verify "$(here cut)" --sealed
-rm -f bad bad.mpicrypt
+discard bad
 must file encrypt "$(here plain)" "$(here bad)" --label lab --block-size 4K
-poke bad $((5 * 4096 + 7))
+poke bad "$(data_at bad $((5 * 4096 + 7)))"
 must_fail file seal "$(here bad)"                       # what cannot be read cannot be sealed
 
 echo "--- mv"
 mkdir there
-must file mv "$(here made)" "$(here there)"
-must reads there/made
-[ ! -e made ] && [ ! -e made.mpicrypt ] || fail "something was left behind"
-cp -a ours there/ours                                   # unrelated to the sidecar that is there
-cp plain there/bare
-cp -a there/made.mpicrypt strange.mpicrypt
-for name in ours bare; do
-    must_refuse "$(here strange.mpicrypt) is there, and is not the sidecar of $(here there/$name)" \
-        file mv "$(here there/$name)" "$(here strange)"
-    [ -e there/$name ] && [ ! -e strange ] || fail "it was moved beside the sidecar of another file"
-done
-rm there/ours there/bare strange.mpicrypt
-must mv there/made.mpicrypt moved.mpicrypt              # as an mv that was killed
-if python3 -c "import os; os.getxattr('there/made', 'user.mpicrypt.map')" 2>/dev/null; then
-    must file mv "$(here there/made)" "$(here moved)"
-else
-    echo "not tried: to finish an mv, which needs attributes of the file system"
-    must_fail file mv "$(here there/made)" "$(here moved)"
+if is_one; then                                         # as of any file
+    must mv made there
+    must reads there/made
     must mv there/made moved
+else
+    must file mv "$(here made)" "$(here there)"
+    must reads there/made
+    [ ! -e made ] && [ ! -e made.mpicrypt ] || fail "something was left behind"
+    cp -a ours there/ours                                   # unrelated to the sidecar that is there
+    cp plain there/bare
+    cp -a there/made.mpicrypt strange.mpicrypt
+    for name in ours bare; do
+        must_refuse "$(here strange.mpicrypt) is there, and is not the sidecar of $(here there/$name)" \
+            file mv "$(here there/$name)" "$(here strange)"
+        [ -e there/$name ] && [ ! -e strange ] || fail "it was moved beside the sidecar of another file"
+    done
+    rm there/ours there/bare strange.mpicrypt
+    must mv there/made.mpicrypt moved.mpicrypt              # as an mv that was killed
+    if python3 -c "import os; os.getxattr('there/made', 'user.mpicrypt.map')" 2>/dev/null; then
+        must file mv "$(here there/made)" "$(here moved)"
+    else
+        echo "not tried: to finish an mv, which needs attributes of the file system"
+        must_fail file mv "$(here there/made)" "$(here moved)"
+        must mv there/made moved
+    fi
+    must reads moved
+    must_fail file mv "$(here moved)" "$(here ours)"
+    must reads moved
 fi
-must reads moved
-must_fail file mv "$(here moved)" "$(here ours)"
-must reads moved
 
 echo "--- refused"
-before=$(cksum ours ours.mpicrypt)
+before=$(sums ours)
 must_fail file encrypt "$(here plain)" "$(here ours)" --label lab
 must_fail file decrypt "$(here moved)" "$(here ours)"
-[ "$(cksum ours ours.mpicrypt)" = "$before" ] || fail "a file that existed was changed"
-cp -a ours.mpicrypt left.mpicrypt
-must_refuse "$(here left.mpicrypt): File exists; a file beside it is taken for an encrypted one" \
-    file decrypt "$(here moved)" "$(here left)"
-[ ! -e left ] || fail "a plain file was made beside a sidecar"
-rm left.mpicrypt
+[ "$(sums ours)" = "$before" ] || fail "a file that existed was changed"
+if ! is_one; then
+    cp -a ours.mpicrypt left.mpicrypt
+    must_refuse "$(here left.mpicrypt): File exists; a file beside it is taken for an encrypted one" \
+        file decrypt "$(here moved)" "$(here left)"
+    [ ! -e left ] || fail "a plain file was made beside a sidecar"
+    rm left.mpicrypt
+fi
 must_fail file encrypt "$(here plain)" "$(here none)" --label nobody
 must_fail file encrypt "$(here plain)" "$(here none)" --label lab --block-size 1000
 says "authenticates nothing" file encrypt "$(here plain)" "$(here none)" --label lab --algorithm aes-256-xts
@@ -221,12 +221,12 @@ says "--block-size is a power of two" file encrypt "$(here plain)" "$(here none)
 
 if ! in_other_root; then
     echo "--- with closed streams"
-    before=$(cksum moved moved.mpicrypt)
+    before=$(sums moved)
     ! file rekey "$(here moved)" --keystore-dir "$(here nowhere)" 2>&- || fail "rekey without a keystore"
     ! file verify "$(here moved)" --root 0 2>&- || fail "--root 0"
     ! file verify "$(here moved)" >&- || fail "nothing could be said, and the status is 0"
     must file verify "$(here moved)" <&-
-    [ "$(cksum moved moved.mpicrypt)" = "$before" ] || fail "what was for a closed stream went into the file"
+    [ "$(sums moved)" = "$before" ] || fail "what was for a closed stream went into the file"
 fi
 
 echo "--- ended by a signal"
@@ -245,7 +245,7 @@ ended() {
     done
 }
 if ! in_other_root; then
-    with=()
+    with=(${AS_ONE:+LD_PRELOAD="$AS_ONE"})
     mkfifo slow
     exec 3<>slow                                        # it never ends
     echo something >&3
@@ -255,9 +255,9 @@ if ! in_other_root; then
     head -c 5000000 /dev/zero | tr '\0' x > large
     must file encrypt "$(here large)" "$(here large.made)" --label lab
     must in_variant gcc -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
-    with=(LD_PRELOAD="$(here pause.so)" PAUSE_IN=fsync PAUSE_AT=1 PAUSE_READY="$(here ready)" PAUSE_END="$(here end)")
+    with=(LD_PRELOAD="$(here pause.so)${AS_ONE:+:$AS_ONE}" PAUSE_IN=fsync PAUSE_AT=1 PAUSE_READY="$(here ready)" PAUSE_END="$(here end)")
     ended TERM never decrypt large.made never
-    rm large large.made large.made.mpicrypt
+    discard large large.made
 fi
 
 echo "--- the environment's settings, where there is no option"
