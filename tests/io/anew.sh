@@ -3,40 +3,40 @@
 # mpicrypt file cp --new-key, reencrypt and compact: the bytes stay, the keys do not
 # (or, for compact, the room), and a command that is killed between two steps can be finished.
 . "$SRC/tests/io/common.sh"
+. "$SRC/tests/io/parts.sh"
 
 cluster_up 1
 keys_in "$CASE_DIR/keys" lab other
 program=$(mpi_program io convert)
 cd "$CASE_DIR"
 here() { echo "$CASE_DIR/$1"; }
-file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 reads() { run_io 2 "$program" read "$(here plain)" "$(here "$1")"; }
-uuid() { od -An -tx1 -j16 -N16 "$1.mpicrypt"; }
 head -c 300001 /dev/urandom > plain
 must run_io 2 "$program" write "$(here plain)" "$(here made)"   # two regions, every block written twice
 
 echo "--- a copy is the same file: a block of one opens in the other"
-entry() { echo $(($(od -An -tu8 -j4096 -N8 "$1.mpicrypt") + 96 * $2)); }
 give() { # give FROM TO: region 0's block 3 with its entry; its bytes are rows 0, 2, ... of 1,000
-    python3 - "$1" "$2" "$(entry "$1" 3)" "$(entry "$2" 3)" <<'END'
+    python3 - "$1" "$(book "$1")" "$(data_at "$1" 0)" "$(entry_at "$1" 3)" "$2" "$(book "$2")" "$(data_at "$2" 0)" "$(entry_at "$2" 3)" \
+        "$(entry_bytes)" <<'END'
 import sys
-source, target, a, b = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-with open(source + ".mpicrypt", "rb") as f:
-    f.seek(a); entry = f.read(96)
-with open(target + ".mpicrypt", "r+b") as f:
-    f.seek(b); f.write(entry)
+source, book, data_at, entry_at = sys.argv[1:5]
+to, to_book, to_data_at, to_entry_at = sys.argv[5:9]
+with open(book, "rb") as f:
+    f.seek(int(entry_at)); entry = f.read(int(sys.argv[9]))
+with open(to_book, "r+b") as f:
+    f.seek(int(to_entry_at)); f.write(entry)
 with open(source, "rb") as f:
-    data = f.read()
-with open(target, "r+b") as f:
+    f.seek(int(data_at)); data = f.read()
+with open(to, "r+b") as f:
     for plain in range(3 * 4096, 4 * 4096):
         at = plain // 1000 * 2000 + plain % 1000
-        f.seek(at); f.write(data[at:at + 1])
+        f.seek(int(to_data_at) + at); f.write(data[at:at + 1])
 END
 }
-cp -a made copy; cp -a made.mpicrypt copy.mpicrypt
-must file compact "$(here copy)"                        # else a room would help out
+copy made copy
+is_one || must file compact "$(here copy)"              # else a room would help out
 must run_io 2 "$program" write-once "$(here plain)" "$(here made)"
-must file compact "$(here made)"
+is_one || must file compact "$(here made)"
 give made copy
 must reads copy
 
@@ -69,31 +69,32 @@ must file verify "$(here zeros2)"
 
 echo "--- cp --new-key: somebody else's file"
 if [ "$(id -u)" = 0 ] && ! in_other_root; then
-    chown 4711:2345 made made.mpicrypt
-    chmod 644 made made.mpicrypt
+    chown 4711:2345 $(parts made)
+    chmod 644 $(parts made)
     must file cp --new-key "$(here made)" "$(here theirs)"
-    [ "$(stat -c '%u:%g %a' theirs theirs.mpicrypt | sort -u)" = "4711:2345 644" ] ||
-        fail "root's copy: $(stat -c '%n %u:%g %a' theirs theirs.mpicrypt)"
+    [ "$(stat -c '%u:%g %a' $(parts theirs) | sort -u)" = "4711:2345 644" ] ||
+        fail "root's copy: $(stat -c '%n %u:%g %a' $(parts theirs))"
     must reads theirs
     away=$(mktemp -d)                                       # where another user can get
     trap 'rm -rf "$away"; vcluster down >/dev/null 2>&1 || true' EXIT
-    user() { setpriv --reuid=4712 --regid=4712 --clear-groups "$@"; }
+    user() { setpriv --reuid=4712 --regid=4712 --clear-groups ${AS_ONE:+env LD_PRELOAD="$away/one.so"} "$@"; }
     chmod 711 "$away"
-    cp -a made made.mpicrypt "$away"
+    cp -a $(parts made) "$away"
+    [ -z "${AS_ONE-}" ] || cp "$AS_ONE" "$away/one.so"
     cp -r keys "$away/keys"
     mkdir "$away/own"
     chown -R 4712:4712 "$away/keys" "$away/own"
     if user test -x "$PREFIX/bin/mpicrypt"; then
         must user mpicrypt file cp --new-key "$away/made" "$away/own/copy" --keystore-dir "$away/keys" --allow-netfs
-        [ "$(stat -c '%u:%g' "$away/own/copy" "$away/own/copy.mpicrypt" | sort -u)" = 4712:4712 ] || fail "whose is the copy?"
+        [ "$(stat -c '%u:%g' $(parts "$away/own/copy") | sort -u)" = 4712:4712 ] || fail "whose is the copy?"
         must file decrypt "$away/own/copy" "$(here theirs.plain)"
         must cmp plain theirs.plain
         cp plain "$away/plain"
-        chmod 444 "$away/plain" "$away/made" "$away/made.mpicrypt"      # a user's attributes need the right to write
+        chmod 444 "$away/plain" $(parts "$away/made")                   # a user's attributes need the right to write
         must user mpicrypt file cp --new-key "$away/made" "$away/own/read-only" --keystore-dir "$away/keys" --allow-netfs
         must user mpicrypt file encrypt "$away/plain" "$away/own/encrypted" --label lab --keystore-dir "$away/keys" --allow-netfs
         for name in read-only encrypted; do
-            [ "$(stat -c %a "$away/own/$name" "$away/own/$name.mpicrypt" | sort -u)" = 444 ] || fail "the mode of $name"
+            [ "$(stat -c %a $(parts "$away/own/$name") | sort -u)" = 444 ] || fail "the mode of $name"
             rm -f theirs.plain
             must file decrypt "$away/own/$name" "$(here theirs.plain)"
             must cmp plain theirs.plain
@@ -101,7 +102,7 @@ if [ "$(id -u)" = 0 ] && ! in_other_root; then
     else
         echo "not tried: a copy by another user, who cannot run $PREFIX/bin/mpicrypt"
     fi
-    chown 0:0 made made.mpicrypt
+    chown 0:0 $(parts made)
 else
     echo "not tried: somebody else's file, which root can make"
 fi
@@ -121,15 +122,15 @@ says "root " file reencrypt "$(here made)"
 must file verify "$(here made)" --sealed                # a sealed file stays one
 must reads made
 if [ "$(id -u)" = 0 ]; then
-    chown :2345 made made.mpicrypt
+    chown :2345 $(parts made)
     chmod 640 made
-    chmod 660 made.mpicrypt
-    before=$(stat -c '%u:%g %a' made made.mpicrypt)
-    for verb in reencrypt compact; do
+    is_one || chmod 660 made.mpicrypt
+    before=$(stat -c '%u:%g %a' $(parts made))
+    for verb in reencrypt $(is_one || echo compact); do
         must file $verb "$(here made)"
-        [ "$(stat -c '%u:%g %a' made made.mpicrypt)" = "$before" ] || fail "$verb: $(stat -c '%n %u:%g %a' made made.mpicrypt)"
+        [ "$(stat -c '%u:%g %a' $(parts made))" = "$before" ] || fail "$verb: $(stat -c '%n %u:%g %a' $(parts made))"
     done
-    chown :0 made made.mpicrypt
+    chown :0 $(parts made)
 else
     echo "not tried: another group's file, which root can make"
 fi
@@ -141,33 +142,36 @@ for verb in info verify; do
 done
 rm fifo fifo.mpicrypt
 name=$'esc\033]0;x\007\nmap'                             # what a terminal would obey, and what looks like a line of ours
-cp -a made "$name"; cp -a made.mpicrypt "$name.mpicrypt"
+cp -a made "$name"
+is_one || cp -a made.mpicrypt "$name.mpicrypt"
 file info "$(here "$name")" > info.out || fail "info: $(cat -v info.out)"
 grep -q 'esc?\]0;x??map: ' info.out || fail "info: $(cat -v info.out)"
 ! LC_ALL=C grep -q '[[:cntrl:]]' info.out || fail "control characters: $(cat -v info.out)"
-rm "$name.mpicrypt"
+is_one && : > "$name" || rm "$name.mpicrypt"             # and what is no encrypted file
 rc=0; file info "$(here "$name")" > info.out 2>&1 || rc=$?
 [ $rc = 1 ] && ! LC_ALL=C grep -q '[[:cntrl:]]' info.out || fail "status $rc: $(cat -v info.out)"
 rm "$name"
 
-echo "--- reencrypt, killed between its two renames"
-cp -a made was; cp -a made.mpicrypt was.mpicrypt
-must file reencrypt "$(here made)"
-number=$(od -An -tx8 -j16 -N8 made.mpicrypt | tr -d ' ')
-mv made "made.$number.part"; cp -a was made             # the new sidecar is there, the old data still
-must_fail reads made
-must_fail file verify "$(here made)"
-says "finished what an earlier reencrypt began" file reencrypt "$(here made)"
-must reads made
-must file verify "$(here made)" --sealed
-[ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
+if ! is_one; then
+    echo "--- reencrypt, killed between its two renames"
+    cp -a made was; cp -a made.mpicrypt was.mpicrypt
+    must file reencrypt "$(here made)"
+    number=$(od -An -tx8 -j16 -N8 made.mpicrypt | tr -d ' ')
+    mv made "made.$number.part"; cp -a was made             # the new sidecar is there, the old data still
+    must_fail reads made
+    must_fail file verify "$(here made)"
+    says "finished what an earlier reencrypt began" file reencrypt "$(here made)"
+    must reads made
+    must file verify "$(here made)" --sealed
+    [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
+fi
 
 echo "--- reencrypt, whose end a signal that another thread takes does not undo"
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/thread.so" \
     "$SRC/tests/tool/preload/other_thread.c" -ldl -pthread
-for at in 1 2; do
+for at in 1 $(is_one || echo 2); do
     rc=0
-    in_variant env LD_PRELOAD="$CASE_DIR/thread.so" RENAME_AT=$at mpicrypt file --keystore-dir "$CASE_DIR/keys" reencrypt \
+    in_variant env LD_PRELOAD="$CASE_DIR/thread.so${AS_ONE:+:$AS_ONE}" RENAME_AT=$at mpicrypt file --keystore-dir "$CASE_DIR/keys" reencrypt \
         "$(here made)" || rc=$?
     [ $rc = 143 ] || fail "reencrypt ended with status $rc, not by the signal"
     must reads made
@@ -176,7 +180,7 @@ must file verify "$(here made)" --sealed
 [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
 
 echo "--- reencrypt beside a file with the part's name, which is none of its own"
-part_of() { echo "$1.$(od -An -tx8 -j16 -N8 "$1.mpicrypt" | tr -d ' ').part"; }
+part_of() { printf '%s.%016x.part\n' "$1" "$(number "$(book "$1")" "$(is_one && echo 24 || echo 16)" 8)"; }
 for kind in link copy plain other; do
     part=$(part_of made)
     before=$(uuid made)
@@ -214,47 +218,32 @@ for path in sys.argv[2:]:
         sys.exit("%s has %s" % (path, os.getxattr(path, name).hex()))
 END
 }
-rc=0; acl set made made.mpicrypt || rc=$?
+rc=0; acl set $(parts made) || rc=$?
 if [ $rc = 0 ]; then
-    for verb in reencrypt compact; do
+    for verb in reencrypt $(is_one || echo compact); do
         must file $verb "$(here made)"
-        must acl get made made.mpicrypt
-        [ "$(stat -c %a made made.mpicrypt | sort -u)" = 660 ] || fail "$verb: $(stat -c '%n %a' made made.mpicrypt)"
+        must acl get $(parts made)
+        [ "$(stat -c %a $(parts made) | sort -u)" = 660 ] || fail "$verb: $(stat -c '%n %a' $(parts made))"
     done
     must file encrypt "$(here made)" "$(here twice)" --label lab
     must_fail acl get twice
     [ "$(stat -c %a twice)" = 600 ] || fail "what the list gives to others became the group's: $(stat -c %a twice)"
     python3 -c "import os
-for name in 'made', 'made.mpicrypt': os.removexattr(name, 'system.posix_acl_access'); os.chmod(name, 0o640)"
+for name in '''$(parts made)'''.split(): os.removexattr(name, 'system.posix_acl_access'); os.chmod(name, 0o640)"
 else
     [ $rc = 2 ] || fail "the list of made cannot be set"
     echo "not tried: lists of who may do what, which the file system has none of"
 fi
 
 echo "--- reencrypt of what cannot be read"
-cp -a made bad; cp -a made.mpicrypt bad.mpicrypt
-must file compact "$(here bad)"
-byte=$(od -An -tu1 -j5000 -N1 bad)
-printf "\\$(printf %03o $((byte ^ 255)))" | dd of=bad bs=1 seek=5000 conv=notrunc status=none
+copy made bad
+is_one || must file compact "$(here bad)"
+poke bad "$(data_at bad 5000)"
 must_fail file reencrypt "$(here bad)"
-must_fail file compact "$(here bad)"
+is_one || must_fail file compact "$(here bad)"
 must_fail file cp --new-key "$(here bad)" "$(here bad2)"
 [ ! -e bad2 ] && [ -z "$(compgen -G '*.part*')" ] || fail "something was left"
 must_fail in_variant mpicrypt file reencrypt "$(here made)" --keystore-dir "$(here nokeys)"
-
-echo "--- compact"
-must file encrypt "$(here plain)" "$(here big)" --label lab --block-size 1M
-must run_io 1 "$program" over "$(here plain)" "$(here big)"
-before=$(stat -c %b big.mpicrypt)
-must file seal "$(here big)"
-must file compact "$(here big)"
-must file verify "$(here big)" --sealed
-must reads big
-[ "$(stat -c %b big.mpicrypt)" -lt "$before" ] || fail "no room was given back: $before blocks, $(stat -c %b big.mpicrypt)"
-[ "$(stat -c %s big.mpicrypt)" -lt 2200000 ] || fail "it has $(stat -c %s big.mpicrypt) bytes"
-must run_io 1 "$program" over "$(here plain)" "$(here big)"     # and it can be used
-must reads big
-must file verify "$(here big)"
 
 echo "--- with the key of one of two regions"
 must run_io 2 "$program" write "$(here plain)" "$(here two)"
@@ -270,11 +259,27 @@ grep -q '"good": false, "seal": "partly"' some.json || fail "$(cat some.json)"
 echo "--- rekey that is refused at the second region says nothing of the first"
 must in_variant mpicrypt key rotate lab --keystore-dir "$(here keys)"
 must in_variant mpicrypt key rotate other --not-after 2020-01-01 --keystore-dir "$(here keys)"     # it only decrypts
-before=$(cksum < two.mpicrypt)
+before=$(sums two)
 file rekey "$(here two)" > rekey.out 2>&1 && fail "$(cat rekey.out)"
 cat rekey.out
 ! grep -q "version 2, was 1" rekey.out || fail "it names what it did not store"
-[ "$(cksum < two.mpicrypt)" = "$before" ] || fail "something was stored"
+[ "$(sums two)" = "$before" ] || fail "something was stored"
+
+is_one && exit 0    # the rest is about sidecars
+
+echo "--- compact"
+must file encrypt "$(here plain)" "$(here big)" --label lab --block-size 1M
+must run_io 1 "$program" over "$(here plain)" "$(here big)"
+before=$(stat -c %b big.mpicrypt)
+must file seal "$(here big)"
+must file compact "$(here big)"
+must file verify "$(here big)" --sealed
+must reads big
+[ "$(stat -c %b big.mpicrypt)" -lt "$before" ] || fail "no room was given back: $before blocks, $(stat -c %b big.mpicrypt)"
+[ "$(stat -c %s big.mpicrypt)" -lt 2200000 ] || fail "it has $(stat -c %s big.mpicrypt) bytes"
+must run_io 1 "$program" over "$(here plain)" "$(here big)"     # and it can be used
+must reads big
+must file verify "$(here big)"
 
 echo "--- as tar and cp keep it sparse"
 cp --sparse=always big.mpicrypt copied.mpicrypt

@@ -3,7 +3,7 @@
  *
  * Loaded before a program (LD_PRELOAD): a thread that the program does not know of, as a library
  * may make one, is open to every signal.  A child has ended before fork returns, and before one
- * rename of a file SIGTERM comes.
+ * renaming or exchange of files SIGTERM comes.
  *
  *   RENAME_AT   which one, 1 being the first; without it none comes
  */
@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,9 +54,8 @@ pid_t fork(void)
     return child;
 }
 
-int rename(const char *from, const char *to)
+static void end_at_rename(void)
 {
-    int (*real)(const char *, const char *) = (int (*)(const char *, const char *)) dlsym(RTLD_NEXT, "rename");
     const char *at = getenv("RENAME_AT");
     static int renames;
 
@@ -63,5 +63,16 @@ int rename(const char *from, const char *to)
         kill(getpid(), SIGTERM);
         sem_wait(&taken);
     }
-    return real(from, to);
+}
+
+int rename(const char *from, const char *to)
+{
+    end_at_rename();
+    return ((int (*)(const char *, const char *)) dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+
+int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
+{
+    end_at_rename();
+    return ((int (*)(int, const char *, int, const char *, unsigned)) dlsym(RTLD_NEXT, "renameat2"))(from_at, from, to_at, to, flags);
 }
