@@ -90,7 +90,6 @@ must in_variant mpicrypt key new site
 canary+=("$CASE_DIR/file")
 for build in "$plain" "$PREFIX" "$plain"; do
     job 0 "$build" "$build" --mca fs_crypt_key_label site
-    [ -e "$CASE_DIR/file.mpicrypt" ] || fail "the file was not encrypted"
-    ! grep -qaF a-plain-canary-- "$CASE_DIR/file" "$CASE_DIR/file.mpicrypt" || fail "the file is plain"
+    ! grep -qaF a-plain-canary-- "$CASE_DIR"/file* || fail "the file is plain"
     must in_variant mpicrypt file verify "$CASE_DIR/file"
 done
