@@ -13,7 +13,7 @@ program=$(mpi_program io convert)
 errors=$(mpi_program io errors)
 cd "$CASE_DIR"
 here() { echo "$CASE_DIR/$1"; }
-file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+file() { in_variant ${AS_ONE:+env LD_PRELOAD="$AS_ONE"} mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 # by KEYSTORE COMMAND...: two processes have the keys of that directory.
 by() {
     local keys=$1; shift
@@ -24,11 +24,22 @@ poke() { # poke FILE OFFSET: change the byte there
     byte=$(od -An -tu1 -j"$2" -N1 "$1")
     printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
+number() { od -An -tu"$3" -j"$2" -N"$3" "$1"; }         # number FILE OFFSET BYTES
+data_of() { if [ -n "${AS_ONE-}" ]; then number "$1" 48 8; else echo 0; fi; }
+# clear_entry FILE BLOCK: as if it had never been finished
+clear_entry() {
+    local file=$1 entries bytes=128
+    if [ -n "${AS_ONE-}" ]; then
+        entries=$(($(data_of "$1") - 128 * $(number "$1" 68 4)))
+    else
+        file=$1.mpicrypt bytes=96 entries=$(number "$1.mpicrypt" 4096 8)
+    fi
+    dd if=/dev/zero of="$file" bs=1 seek=$((entries + bytes * $2)) count=$bytes conv=notrunc status=none
+}
 head -c 100000 /dev/urandom > plain
 must file encrypt "$(here plain)" "$(here bad)" --label lab --block-size 4K
-entries=$(od -An -tu8 -j4096 -N8 bad.mpicrypt)
-poke bad $((5 * 4096 + 7))
-dd if=/dev/zero of=bad.mpicrypt bs=1 seek=$((entries + 96 * 20)) count=96 conv=notrunc status=none
+poke bad $(($(data_of bad) + 5 * 4096 + 7))
+clear_entry bad 20
 must by keys "$errors" MPIX_ERR_CRYPT_FORGED "$(here bad)" $((5 * 4096))
 must by keys "$errors" MPIX_ERR_CRYPT_TORN "$(here bad)" $((20 * 4096))
 must by none "$errors" MPIX_ERR_CRYPT_NO_KEY "$(here bad)"
@@ -39,23 +50,41 @@ must by part "$errors" MPIX_ERR_CRYPT_NO_KEY "$(here two)" 1000
 # A seal, and a map, that do not authenticate.
 must file encrypt "$(here plain)" "$(here sealed)" --label lab
 must file seal "$(here sealed)"
-poke sealed 50000
+poke sealed $(($(data_of sealed) + 50000))
 must by keys env OMPI_MCA_fs_crypt_seal=1 "$errors" MPIX_ERR_CRYPT_FORGED "$(here sealed)" 50000
-cp -a two swapped; cp -a two.mpicrypt swapped.mpicrypt
+for part in "${parts[@]}"; do cp -a "two$part" "swapped$part"; done
 python3 - swapped <<'END'
 import os, sys
-at = lambda bytes, where: int.from_bytes(bytes[where:where + 8], "little")
-name = sys.argv[1] + ".mpicrypt"
-with open(name, "r+b") as f:
-    head = f.read(4096)
-    for place in (32, 48):              # both copies of the map
-        where, count = at(head, place), at(head, place + 8)
-        if count:
-            f.seek(where + count - 1)
-            last = f.read(1)[0]
-            f.seek(where + count - 1)
-            f.write(bytes([last ^ 1]))
-os.removexattr(sys.argv[1], "user.mpicrypt.map")
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+name = sys.argv[1]
+if os.path.exists(name + ".mpicrypt"):
+    with open(name + ".mpicrypt", "r+b") as f:
+        head = f.read(4096)
+        for place in (32, 48):              # both copies of the map
+            where, count = (int.from_bytes(head[at:at + 8], "little") for at in (place, place + 8))
+            if count:
+                f.seek(where + count - 1)
+                last = f.read(1)[0]
+                f.seek(where + count - 1)
+                f.write(bytes([last ^ 1]))
+else:
+    with open(name, "r+b") as f:
+        for place in (1024, 4096):
+            f.seek(place)
+            map_ = bytearray(f.read(3072))
+            total = int.from_bytes(map_[44:48], "little")
+            map_[total - 1] ^= 1
+            f.seek(place)
+            f.write(map_[:total] + crc32c(map_[:total]).to_bytes(4, "little"))
+os.removexattr(name, "user.mpicrypt.map")
 END
 must by keys "$errors" MPIX_ERR_CRYPT_FORGED "$(here swapped)"
 

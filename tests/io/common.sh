@@ -35,7 +35,17 @@ vcluster() {
 }
 
 # All cases know "one" as their first argument, which means that.
-[ "${1-}" != one ] || { shift; as_one; }
+parts=("" .mpicrypt)                    # what an encrypted file consists of: FILE and these
+[ "${1-}" != one ] || { shift; as_one; parts=(""); }
+
+# is_encrypted FILE: it is there, as the kind of file that this case makes.
+is_encrypted() {
+    if [ -n "${AS_ONE-}" ]; then
+        cmp -s -n 9 "$1" <(printf '\211MPICRYPT')
+    else
+        [ -e "$1" ] && [ -e "$1.mpicrypt" ]
+    fi
+}
 
 # must_refuse TEXT COMMAND...: it must fail and print TEXT, and none of its processes may wait for another.
 must_refuse() {
