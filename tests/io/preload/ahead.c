@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD) that makes encrypted files: attributes have room for a
- * digest only, and each of them is noted.  One that is written while bytes of the sidecar still
- * wait to be brought to the storage may be ahead of the sidecar's map after a power cut.
+ * digest only, and each of them is noted.  One that is written while bytes of the file with the map (a sidecar, or
+ * one file) still wait to be brought to the storage may be ahead of that map after a power cut.
  *
  *   AHEAD_LOG      gets a line for each digest: "behind", or "ahead", which is wrong
  */
@@ -20,13 +20,16 @@
 
 enum { DIGEST_BYTES = 80 };
 
-static int waiting;                     /* writes to a sidecar since it was brought to the storage */
+static int waiting;                     /* writes to such a file since it was brought to the storage */
 
-static int is_sidecar(int fd)
+static int has_map(int fd)
 {
-    char link[64], path[4096];
+    char link[64], path[4096], magic[9];
     const char *suffix = ".mpicrypt";
 
+    if (sizeof(magic) == pread(fd, magic, sizeof(magic), 0) && 0 == memcmp(magic, "\x89MPICRYPT", sizeof(magic))) {
+        return 1;
+    }
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof(path) - 1);
     return n > (ssize_t) strlen(suffix) && 0 == memcmp(path + n - strlen(suffix), suffix, strlen(suffix));
@@ -38,13 +41,13 @@ typedef ssize_t (*pwritev_t)(int fd, const struct iovec *vector, int count, off_
 
 ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
 {
-    waiting += is_sidecar(fd);
+    waiting += has_map(fd);
     return REAL("pwritev", pwritev_t)(fd, vector, count, at);
 }
 
 ssize_t pwritev64(int fd, const struct iovec *vector, int count, off_t at)
 {
-    waiting += is_sidecar(fd);
+    waiting += has_map(fd);
     return REAL("pwritev64", pwritev_t)(fd, vector, count, at);
 }
 
@@ -52,7 +55,7 @@ int fsync(int fd)
 {
     int rc = REAL("fsync", int (*)(int))(fd);
 
-    waiting = is_sidecar(fd) ? 0 : waiting;
+    waiting = has_map(fd) ? 0 : waiting;
     return rc;
 }
 
