@@ -20,6 +20,7 @@ two() {
     wait $second || { cat "$CASE_DIR/job.1"; fail "the second application: $1"; }
 }
 two make
+is_encrypted "$file" || fail "not the kind of file that is meant"
 two write
 
 must run_io 1 "$program" "$file" read 1000000
