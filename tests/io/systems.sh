@@ -51,6 +51,7 @@ for directory in "${mounts[@]}"; do
 import os, sys
 try: print('attribute:', len(os.getxattr(sys.argv[1], 'user.mpicrypt.map')), 'bytes')
 except OSError as e: print('attribute:', e.strerror)" "$directory/file"
+    is_encrypted "$directory/file" || fail "not the kind of file that is meant"
     must run_io 3 "$convert" read "$CASE_DIR/plain" "$directory/file"
     if [ -n "${AS_ONE-}" ]; then mv "$directory/file" "$directory/moved"; else
         must in_variant mpicrypt file mv "$directory/file" "$directory/moved"
