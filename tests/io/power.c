@@ -16,9 +16,12 @@
  * many states were checked and in how many a block was lost.  `lost=1`: it ends
  * at the first such state, and must find one (the barriers were left out), or the test shows nothing.
  */
+#define _GNU_SOURCE
 #include "mt.h"
 
 #include <fcntl.h>
+#include <libgen.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -89,17 +92,39 @@ static void mark(const char *device, int step)
     MT_CHECK(0 == system(command), "%s", command);
 }
 
-/* The kernel writes back either file whenever it likes, and so does this. */
-static void write_back(const char *path, int step)
+/* Of one file: its control area, or its data, and then a state with that. */
+static void write_back_one(int fd, const char *path, off_t control, bool data)
 {
     char name[1024];
 
+    MT_CHECK(0 == sync_file_range(fd, data ? control : 0, data ? 0 : control,
+                                  SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER), "%s", path);
+    snprintf(name, sizeof(name), "%s", path);
+    int directory = open(dirname(name), O_RDONLY | O_DIRECTORY);
+    MT_CHECK(directory >= 0 && 0 == fsync(directory), "%s", name);
+    close(directory);
+}
+
+/* The kernel writes back either part whenever it likes, and so does this. */
+static void write_back(const char *path, int step)
+{
+    char name[1024];
+    unsigned char head[56];
+    bool data = 0 != mt_mix((uint64_t) step) % 2;
+    off_t control;
+
     snprintf(name, sizeof(name), "%s.mpicrypt", path);
-    if (0 != mt_mix((uint64_t) step) % 2 || 0 != access(name, F_OK)) {
+    if (data || 0 != access(name, F_OK)) {
         snprintf(name, sizeof(name), "%s", path);
     }
     int fd = open(name, O_RDONLY);
-    MT_CHECK(fd >= 0 && 0 == fdatasync(fd), "%s", name);
+    MT_CHECK(fd >= 0 && sizeof(head) == pread(fd, head, sizeof(head), 0), "%s", name);
+    memcpy(&control, head + 48, sizeof(control));
+    if (0 == memcmp(head, "\x89MPICRYPT", 9)) {
+        write_back_one(fd, path, control, data);
+    } else {
+        MT_CHECK(0 == fdatasync(fd), "%s", name);
+    }
     close(fd);
 }
 
