@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# A digest in the attribute is never ahead of the file or its sidecar: the map that it refers to is on
+# A digest in the attribute is never ahead of the file: the map that it refers to is on
 # the storage first.  (Otherwise a power cut could make the file refused for ever: it looks as
 # if an older map had replaced a newer one.)
 . "$SRC/tests/io/common.sh"
@@ -18,7 +18,7 @@ noted() { # noted COUNT COMMAND...: it wrote at least COUNT digests, none ahead
     [ -s log ] && [ "$(wc -l < log)" -ge "$count" ] || fail "too few digests: $*"
     ! grep -q ahead log || fail "a digest was ahead of the map: $*"
 }
-watched=(env LD_PRELOAD="$CASE_DIR/ahead.so${AS_ONE:+:$AS_ONE}" AHEAD_LOG="$CASE_DIR/log")
+watched=(env LD_PRELOAD="$CASE_DIR/ahead.so" AHEAD_LOG="$CASE_DIR/log")
 preloaded() { run_io 2 "${watched[@]}" "$program" "$@"; }
 file() { in_variant "${watched[@]}" mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 python3 -c "import os; open('f', 'w'); os.setxattr('f', 'user.x', b'')" 2>/dev/null || skip "the file system has no extended attributes"

@@ -1,7 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpicrypt file compact and reencrypt replace the parts with new files, rekey overwrites all copies
-# of a map, and seal writes a seal over all blocks: not while a job, or another mpicrypt, has the
+# mpicrypt file reencrypt replaces a file with a new one, rekey overwrites all copies of a map, and seal writes a seal over all blocks: not while a job, or another mpicrypt, has the
 # file open, and nobody can open it while they work.
 . "$SRC/tests/io/common.sh"
 
@@ -11,13 +10,12 @@ program=$(mpi_program io convert)
 hold=$(mpi_program io hold)
 cd "$CASE_DIR"
 here() { echo "$CASE_DIR/$1"; }
-file() { in_variant ${AS_ONE:+env LD_PRELOAD="$AS_ONE"} mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 head -c 300000 /dev/urandom > plain
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
-made() { rm -f made made.mpicrypt; must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 4K; }
+made() { rm -f made; must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 4K; }
 ids() { stat -c '%i %s' made*; }
-verbs="compact reencrypt seal rekey" tried=("compact rename 1" "reencrypt rename 2" "seal fsync 1" "rekey fsync 1")
-[ -z "${AS_ONE-}" ] || verbs=seal tried=("seal fsync 1")
+verbs="reencrypt seal rekey" tried=("reencrypt rename 1" "seal fsync 1" "rekey fsync 1")
 # wait_for FILE PID: until FILE exists, while the process that should make it is running.
 wait_for() { until [ -e "$1" ]; do kill -0 "$2" || fail "it ended before it made $1"; sleep 0.02; done; }
 
@@ -65,7 +63,7 @@ done
 busy='mpicrypt file compact, reencrypt, rekey or seal is working on it, or a job that seals it'
 echo "--- open it while a job seals it"
 rm -f ready end
-vcluster mpirun -n 1 --mca fs_crypt_seal 1 env LD_PRELOAD="$(here pause.so)${AS_ONE:+:$AS_ONE}" PAUSE_IN=fsync PAUSE_AT=3 PAUSE_READY="$(here ready)" \
+vcluster mpirun -n 1 --mca fs_crypt_seal 1 env LD_PRELOAD="$(here pause.so)" PAUSE_IN=fsync PAUSE_AT=3 PAUSE_READY="$(here ready)" \
     PAUSE_END="$(here end)" "$program" over "$(here plain)" "$(here made)" & job=$!
 wait_for ready $job
 must_refuse "$busy" run_io 3 "$program" over "$(here plain)" "$(here made)"
@@ -98,26 +96,4 @@ for what in "${tried[@]}"; do
     must run_io 3 "$program" over "$(here plain)" "$(here made)"
     must run_io 3 "$program" read "$(here plain)" "$(here made)"
     must file verify "$(here made)"
-done
-
-[ -z "${AS_ONE-}" ] || exit 0   # the rest is about two parts
-for whose in ours theirs; do
-    echo "--- somebody makes the target between the two renames of cp, and the sidecar there is $whose"
-    made
-    rm -f ready end target target.mpicrypt
-    in_variant env LD_PRELOAD="$(here pause.so)" PAUSE_IN=renameat2 PAUSE_AT=2 PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
-        mpicrypt file cp --new-key "$(here made)" "$(here target)" --keystore-dir "$CASE_DIR/keys" & tool=$!
-    wait_for ready $tool
-    [ -e target.mpicrypt ] && [ ! -e target ] || fail "it is not between them"
-    echo theirs > target
-    [ $whose = ours ] || { echo theirs > other; mv other target.mpicrypt; }
-    : > end
-    ! wait $tool || fail "it went over what is there"
-    [ "$(cat target)" = theirs ] || fail "their file was changed"
-    if [ $whose = ours ]; then
-        [ ! -e target.mpicrypt ] || fail "our sidecar was left beside their file"
-    else
-        [ "$(cat target.mpicrypt)" = theirs ] || fail "their sidecar was removed"
-    fi
-    [ -z "$(compgen -G '*.part*')" ] || fail "left: $(compgen -G '*.part*')"
 done

@@ -13,7 +13,7 @@ program=$(mpi_program io convert)
 errors=$(mpi_program io errors)
 cd "$CASE_DIR"
 here() { echo "$CASE_DIR/$1"; }
-file() { in_variant ${AS_ONE:+env LD_PRELOAD="$AS_ONE"} mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 # by KEYSTORE COMMAND...: two processes have the keys of that directory.
 by() {
     local keys=$1; shift
@@ -25,15 +25,11 @@ poke() { # poke FILE OFFSET: change the byte there
     printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 number() { od -An -tu"$3" -j"$2" -N"$3" "$1"; }         # number FILE OFFSET BYTES
-data_of() { if [ -n "${AS_ONE-}" ]; then number "$1" 48 8; else echo 0; fi; }
+data_of() { number "$1" 48 8; }
 # clear_entry FILE BLOCK: as if it had never been finished
 clear_entry() {
     local file=$1 entries bytes=128
-    if [ -n "${AS_ONE-}" ]; then
-        entries=$(($(data_of "$1") - 128 * $(number "$1" 68 4)))
-    else
-        file=$1.mpicrypt bytes=96 entries=$(number "$1.mpicrypt" 4096 8)
-    fi
+    entries=$(($(data_of "$1") - 128 * $(number "$1" 68 4)))
     dd if=/dev/zero of="$file" bs=1 seek=$((entries + bytes * $2)) count=$bytes conv=notrunc status=none
 }
 head -c 100000 /dev/urandom > plain
@@ -52,7 +48,7 @@ must file encrypt "$(here plain)" "$(here sealed)" --label lab
 must file seal "$(here sealed)"
 poke sealed $(($(data_of sealed) + 50000))
 must by keys env OMPI_MCA_fs_crypt_seal=1 "$errors" MPIX_ERR_CRYPT_FORGED "$(here sealed)" 50000
-for part in "${parts[@]}"; do cp -a "two$part" "swapped$part"; done
+cp -a two swapped
 python3 - swapped <<'END'
 import os, sys
 
@@ -65,25 +61,14 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 name = sys.argv[1]
-if os.path.exists(name + ".mpicrypt"):
-    with open(name + ".mpicrypt", "r+b") as f:
-        head = f.read(4096)
-        for place in (32, 48):              # both copies of the map
-            where, count = (int.from_bytes(head[at:at + 8], "little") for at in (place, place + 8))
-            if count:
-                f.seek(where + count - 1)
-                last = f.read(1)[0]
-                f.seek(where + count - 1)
-                f.write(bytes([last ^ 1]))
-else:
-    with open(name, "r+b") as f:
-        for place in (1024, 4096):
-            f.seek(place)
-            map_ = bytearray(f.read(3072))
-            total = int.from_bytes(map_[44:48], "little")
-            map_[total - 1] ^= 1
-            f.seek(place)
-            f.write(map_[:total] + crc32c(map_[:total]).to_bytes(4, "little"))
+with open(name, "r+b") as f:
+    for place in (1024, 4096):
+        f.seek(place)
+        map_ = bytearray(f.read(3072))
+        total = int.from_bytes(map_[44:48], "little")
+        map_[total - 1] ^= 1
+        f.seek(place)
+        f.write(map_[:total] + crc32c(map_[:total]).to_bytes(4, "little"))
 os.removexattr(name, "user.mpicrypt.map")
 END
 must by keys "$errors" MPIX_ERR_CRYPT_FORGED "$(here swapped)"

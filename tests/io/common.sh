@@ -20,32 +20,8 @@ run_io() {
     vcluster mpirun -n "$n" -x MT_WATCHDOG=$((LIMIT - 10)) "$@"
 }
 
-# as_one: from now on, jobs make encrypted files that are one file (docs/design/012-one-file.rst).  A case that
-# sets LD_PRELOAD itself adds $AS_ONE.
-as_one() {
-    AS_ONE=$CASE_DIR/one.so
-    must gcc -std=gnu11 -O2 -Wall -Wextra -Werror -nostdlib -shared -fPIC -o "$AS_ONE" "$SRC/tests/io/preload/one.c"
-}
-
-vcluster() {
-    if [ "$1" = mpirun ] && [ -n "${AS_ONE-}" ]; then
-        set -- mpirun -x LD_PRELOAD="$AS_ONE" "${@:2}"
-    fi
-    "$SRC/tests/vcluster" "$@"
-}
-
-# All cases know "one" as their first argument, which means that.
-parts=("" .mpicrypt)                    # what an encrypted file consists of: FILE and these
-[ "${1-}" != one ] || { shift; as_one; parts=(""); }
-
-# is_encrypted FILE: it is there, as the kind of file that this case makes.
-is_encrypted() {
-    if [ -n "${AS_ONE-}" ]; then
-        cmp -s -n 9 "$1" <(printf '\211MPICRYPT')
-    else
-        [ -e "$1" ] && [ -e "$1.mpicrypt" ]
-    fi
-}
+# is_encrypted FILE: by how it begins.
+is_encrypted() { cmp -s -n 9 "$1" <(printf '\211MPICRYPT'); }
 
 # must_refuse TEXT COMMAND...: it must fail and print TEXT, and none of its processes may wait for another.
 must_refuse() {

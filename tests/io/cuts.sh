@@ -24,7 +24,7 @@ export OMPI_MCA_fs_crypt_durable=1
 modprobe ext4
 mkdir -p /mnt/disk
 mount /dev/vda /mnt/disk
-${AS_ONE:+env LD_PRELOAD="$AS_ONE"} $program life /mnt/disk/file base=$base since=$since last=$last
+$program life /mnt/disk/file base=$base since=$since last=$last
 END
     heard=0 enough=$((1 + RANDOM % 12)) looked=
     rm -f "$CASE_DIR/pid"

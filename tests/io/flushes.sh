@@ -25,7 +25,7 @@ life() {
     dmsetup create power --table "0 \$(blockdev --getsz /dev/ram0) log-writes /dev/ram0 /dev/ram1"
     must mkfs.ext4 -q -b 1024 /dev/mapper/power
     mount /dev/mapper/power /mnt/logged
-    must env OMPI_MCA_fs_crypt_durable=\$1 ${AS_ONE:+LD_PRELOAD="$AS_ONE"} $program write /mnt/logged/file power steps=$steps
+    must env OMPI_MCA_fs_crypt_durable=\$1 $program write /mnt/logged/file power steps=$steps
     umount /mnt/logged
     dmsetup remove power
     must $program replay /dev/ram1 /dev/ram2 /mnt/state steps=$steps \${2-}

@@ -24,7 +24,7 @@ for ((i = 0; i < count; i++)); do
     # The first storm on a file writes little before each block has an entry.
     settings=(KILL_RANK=$((RANDOM % 4)) KILL_AT=$((1 + RANDOM % 60)) KILL_HOW=$how KILL_CUT=$((RANDOM % 1000)))
     echo "kill $i: ${settings[*]}"
-    if run_io 4 env LD_PRELOAD="$killer${AS_ONE:+:$AS_ONE}" "${settings[@]}" KILL_LOG="$KILL_LOG" "$program" "$directory" write seed=$((seed * 1000 + i)) \
+    if run_io 4 env LD_PRELOAD="$killer" "${settings[@]}" KILL_LOG="$KILL_LOG" "$program" "$directory" write seed=$((seed * 1000 + i)) \
             > "$CASE_DIR/storm.log" 2>&1; then
         fail "the storm ended by itself"
     fi

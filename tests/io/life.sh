@@ -14,7 +14,6 @@ cluster_up 1 --slots 3
 trap 'vcluster down >/dev/null 2>&1 || true; unmount' EXIT
 python3 -c "import os; open('f', 'w'); os.setxattr('f', 'user.x', b'')" 2>/dev/null || skip "the file system has no extended attributes"
 keys_in keys lab other
-as_one
 program=$(mpi_program io named)
 here() { echo "$CASE_DIR/$1"; }
 tool() { in_variant mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
@@ -60,7 +59,7 @@ made() {
     if [ "$1" = job ]; then
         must labeled make "$2" "$3" > made.out
     else
-        must in_variant env LD_PRELOAD="$AS_ONE" mpicrypt file encrypt "$(here plain."$3")" "$(here "$2")" --label lab --keystore-dir "$CASE_DIR/keys"
+        must in_variant mpicrypt file encrypt "$(here plain."$3")" "$(here "$2")" --label lab --keystore-dir "$CASE_DIR/keys"
     fi
     no_plaintext "$2"
 }
@@ -246,7 +245,7 @@ before=$(sha256sum < magic)
 must_fail job read magic 0
 must_fail labeled make magic 1
 must_fail tool decrypt "$(here magic)" "$(here never)"
-must in_variant env LD_PRELOAD="$AS_ONE" mpicrypt file encrypt "$(here magic)" "$(here magic.made)" --label lab --keystore-dir "$CASE_DIR/keys"
+must in_variant mpicrypt file encrypt "$(here magic)" "$(here magic.made)" --label lab --keystore-dir "$CASE_DIR/keys"
 must tool decrypt "$(here magic.made)" "$(here magic.back)"
 must cmp magic magic.back
 [ "$(sha256sum < magic)" = "$before" ] || fail "it was changed"

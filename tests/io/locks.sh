@@ -11,8 +11,7 @@ program=$(mpi_program io convert)
 cd "$CASE_DIR"
 head -c 200001 /dev/urandom > plain
 must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
-locked=$CASE_DIR/file.mpicrypt
-[ -z "${AS_ONE-}" ] || locked=$CASE_DIR/file
+locked=$CASE_DIR/file
 
 # hold KIND AT: the first byte, or all locks from there on, shared, by a file that is open for reading; until the process is killed.
 hold() {
@@ -57,21 +56,10 @@ cat out
 grep -q 'for 2 seconds (fs_crypt_lock_timeout)' out || fail "it does not say why"
 ! grep -q 'waits for a lock' out || fail "it says it twice"
 kill $holder
-if [ -z "${AS_ONE-}" ]; then            # sealing one file waits for no lock on all blocks
-    hold ofd 0
-    in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" seal "$CASE_DIR/file" > out 2>&1 &
-    seal=$!
-    until grep -q "since process $holder has a lock" out; do
-        kill -0 $seal || fail "mpicrypt ended: $(cat out)"
-        sleep 0.1
-    done
-    kill $holder
-    wait $seal || fail "mpicrypt: $(cat out)"
-fi
 must run_io 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
 
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/dropper.so" "$SRC/tests/io/preload/dropper.c" -ldl
-dropping() { run_io 2 env LD_PRELOAD="$CASE_DIR/dropper.so${AS_ONE:+:$AS_ONE}" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
+dropping() { run_io 2 env LD_PRELOAD="$CASE_DIR/dropper.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
 must_fail dropping
 says 'a lock is gone once any descriptor of the file is closed' dropping
 must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"

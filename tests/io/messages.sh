@@ -31,33 +31,16 @@ opens() {
 }
 opens file
 
-if [ -z "${AS_ONE-}" ]; then
-    echo "--- the sidecar"
-    mv file.mpicrypt away
-    mkdir file.mpicrypt
-    refused "of an encrypted file cannot be opened." open file
-    rmdir file.mpicrypt
-    mv away file.mpicrypt
-    must run_io 2 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/second"
-    for directory in . apart; do                # beside its own, and elsewhere
-        mkdir -p $directory
-        cp -a file $directory/mixed
-        cp -a second.mpicrypt $directory/mixed.mpicrypt
-    done
-    refused "An encrypted file has no sidecar of its own beside it (FILE.mpicrypt)" open mixed
-    must grep -qE "found: +$CASE_DIR/(\./)?file.mpicrypt" out
-    refused "FILE.mpicrypt is the sidecar of a different file." open apart/mixed
-fi
 
 echo "--- maps, one of them larger than an attribute holds"
 more() { must run_io 2 "$odd" "$1" "$CASE_DIR/$2" > out 2>&1; }
 more many many
 more 0 few
-digest=80 side=${parts[-1]}
+digest=80
 for file in many few; do
-    cp "$file$side" $file.old
+    cp $file $file.old
     more 200000 $file
-    cp $file.old "$file$side"                   # the attribute stays
+    cp $file.old $file                          # the attribute stays
 done
 if [ "$(python3 -c "import os; print(len(os.getxattr('many', 'user.mpicrypt.map')))")" = $digest ]; then
     refused "An older encryption map was put in the place of a file's newer one." open many

@@ -19,7 +19,7 @@ trap 'vcluster down >/dev/null 2>&1 || true; unmount' EXIT
 keys_in "$CASE_DIR/keys" lab other
 program=$(mpi_program io convert)
 head -c 300001 /dev/urandom > "$CASE_DIR/plain"
-file() { in_variant ${AS_ONE:+env LD_PRELOAD="$AS_ONE"} mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 
 # cut NAME [GONE]: after a loss of power now, NAME exists, and GONE does not.
 cut_and_mount() { cp --sparse=always "$disk" "$disk.cut" && mount -o loop "$disk.cut" "$after"; }
@@ -47,13 +47,7 @@ cut copy
 same "$CASE_DIR/whole"
 mkdir "$live/d"
 sync -f "$live"
-if [ -n "${AS_ONE-}" ]; then
-    must mv "$live/copy" "$live/d/moved"
-else
-    must file mv "$live/copy" "$live/d/moved"
-    cut d/moved copy
-    same "$CASE_DIR/whole"
-fi
+must mv "$live/copy" "$live/d/moved"
 must file reencrypt "$live/d/moved"
 cut d/moved
 is_encrypted "$live/d/moved" || fail "not the kind of file that is meant"

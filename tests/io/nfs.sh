@@ -35,19 +35,19 @@ rpc.mountd
 for node in node0 node1; do
     vcluster exec \$node mount -t nfs4 -o vers=4.2 10.99.0.254:/ /mnt/shared
 done
-run() { local n=\$1; shift; vcluster mpirun -n \$n -x MT_WATCHDOG=\$((LIMIT - 10)) ${AS_ONE:+-x LD_PRELOAD="$AS_ONE"} "\$@"; }
+run() { local n=\$1; shift; vcluster mpirun -n \$n -x MT_WATCHDOG=\$((LIMIT - 10)) "\$@"; }
 vcluster exec node1 stat -f -c 'on %T' /mnt/shared
 clients=\$(cat /proc/fs/nfsd/clients/*/info | grep ^name: | sort -u)
 printf '%s\n' "\$clients"
 [ "\$(wc -l <<<"\$clients")" = 2 ] || fail "the server sees another number of clients than two"
 
 must run 2 $halves /mnt/shared rounds=$rounds
-vcluster exec node0 rm -f /mnt/shared/halves /mnt/shared/halves.mpicrypt
+vcluster exec node0 rm -f /mnt/shared/halves
 must run 2 $program /mnt/shared cases=3 seed=5
 
 # A job on one node cannot test it, and need not, here.
 held=/mnt/shared/held
-vcluster exec node0 ${AS_ONE:+env LD_PRELOAD="$AS_ONE"} $hold \$held /tmp/case/ready /tmp/case/end & holder=\$!
+vcluster exec node0 $hold \$held /tmp/case/ready /tmp/case/end & holder=\$!
 until [ -e /tmp/case/ready ]; do kill -0 \$holder; sleep 0.1; done
 must run 1 --host node1 $hold \$held
 touch /tmp/case/end

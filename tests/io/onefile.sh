@@ -82,10 +82,8 @@ truncate -s -1 again
 must_refuse "the size of the file is" tool verify "$CASE_DIR/again"
 must_refuse "the size of the file is" sealed plain again
 
-# The tool makes one, if the test says that it should.
-as_one
-unset AS_ONE
-makes() { in_variant env LD_PRELOAD="$CASE_DIR/one.so" mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
+# The tool makes one.
+makes() { in_variant mpicrypt file "$@" --keystore-dir "$CASE_DIR/keys"; }
 for block in 512 64K 1M; do
     for name in plain short empty long; do
         must makes encrypt "$CASE_DIR/$name" "$CASE_DIR/$name.$block" --label lab --block-size $block
@@ -209,14 +207,12 @@ else
 fi
 cp zeros lost
 must read_by_job zeros zeros
-AS_ONE=$CASE_DIR/one.so
 for name in emptied begun lost; do
     must run_io 3 --mca fs_crypt_key_label lab "$program" write "$CASE_DIR/plain" "$CASE_DIR/$name"
     must test ! -e $name.mpicrypt
     must read_by_job plain $name
     must tool verify "$CASE_DIR/$name"
 done
-unset AS_ONE
 
 # A plain file that begins like one of ours, but is not.
 { head -c 512 plain.64K; cat other; } > header
@@ -241,7 +237,7 @@ done
 
 # A program without a label waits for the maker of a file, and goes on with what one that was killed has left.
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
-maker() { run_io 1 --mca fs_crypt_key_label lab env LD_PRELOAD="$CASE_DIR/$1:$CASE_DIR/one.so" "${@:2}" "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"; }
+maker() { run_io 1 --mca fs_crypt_key_label lab env LD_PRELOAD="$CASE_DIR/$1" "${@:2}" "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"; }
 for at in 1 2; do
     rm -f ready end waits made; : > made
     maker pause.so PAUSE_IN=fsync PAUSE_AT=$at PAUSE_READY="$CASE_DIR/ready" PAUSE_END="$CASE_DIR/end" > maker.out 2>&1 & maker=$!
@@ -262,9 +258,7 @@ for at in 2 3 4 5 6; do
         must test ! -s made
         must python3 -c "import os; os.removexattr('made', 'user.mpicrypt.map')"
     fi
-    AS_ONE=$CASE_DIR/one.so
     must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/made"
-    unset AS_ONE
     must read_by_job plain made
     must tool verify "$CASE_DIR/made"
 done
@@ -276,7 +270,7 @@ run_io 1 env LD_PRELOAD="$CASE_DIR/pause.so" PAUSE_IN=lock PAUSE_AT=1 PAUSE_READ
     "$program" over "$CASE_DIR/other" "$CASE_DIR/made" > other.out 2>&1 & other=$!
 until [ -e ready ]; do kill -0 $other 2>/dev/null || fail "it ended: $(cat other.out)"; sleep 0.02; done
 : > made
-must run_io 1 --mca fs_crypt_key_label lab env LD_PRELOAD="$CASE_DIR/one.so" "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"
+must run_io 1 --mca fs_crypt_key_label lab "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"
 : > end
 wait $other || fail "$(cat other.out)"
 must read_by_job other made
@@ -285,9 +279,7 @@ must tool verify "$CASE_DIR/made"
 # A name that leaves no room for a suffix.
 long=$(printf 'n%.0s' {1..250})
 named() { run_io 2 --mca sharedfp ^lockedfile,sm "$program" "$@"; }    # lockedfile has room for 256 bytes of a path in 4.1
-AS_ONE=$CASE_DIR/one.so
 must named write "$CASE_DIR/plain" "$CASE_DIR/$long"
-unset AS_ONE
 must named read "$CASE_DIR/plain" "$CASE_DIR/$long"
 must named over "$CASE_DIR/other" "$CASE_DIR/$long"
 must named read "$CASE_DIR/other" "$CASE_DIR/$long"

@@ -1,7 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What other programs do with the two parts of a file, and beside us: a name taken by another file, permissions,
-# leases, and simultaneous openings.
+# What other programs do beside us: permissions, leases, and simultaneous openings.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 2 --slots 2
@@ -9,68 +8,11 @@ keys_in "$CASE_DIR/keys" lab other
 program=$(mpi_program io convert)
 cd "$CASE_DIR"
 here() { echo "$CASE_DIR/$1"; }
-file() { in_variant ${AS_ONE:+env LD_PRELOAD="$AS_ONE"} mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
+file() { in_variant mpicrypt file --keystore-dir "$CASE_DIR/keys" "$@"; }
 head -c 60000 /dev/urandom > plain
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
 
-if [ -z "${AS_ONE-}" ]; then    # with two parts
-    echo "--- a plain file has the name of an encrypted one that was moved without its sidecar, and is deleted"
-    must file encrypt "$(here plain)" "$(here was)" --label lab --block-size 16K
-    must mv was is
-    must cp plain was
-    says "which nobody can read without it" run_io 1 "$program" delete "$(here plain)" "$(here was)"
-    [ ! -e was ] && [ ! -e was.mpicrypt ] || fail "it is still there"
-    must mv ./*.mpic-old is.mpicrypt
-    must cp is.mpicrypt was.mpicrypt                # several of one UUID may be set aside
-    must cp plain was
-    must run_io 1 "$program" delete "$(here plain)" "$(here was)"
-    must cp is.mpicrypt was.mpicrypt
-    must cp plain was
-    must run_io 1 "$program" delete "$(here plain)" "$(here was)"
-    [ ! -e was.mpicrypt ] && [ "$(compgen -G '*.mpic-old' | wc -l)" = 2 ] || fail "$(ls)"
-    for aside in *.mpic-old; do
-        must cmp is.mpicrypt "$aside"
-        must rm "$aside"
-    done
-    must run_io 2 "$program" read "$(here plain)" "$(here is)"
-    must run_io 1 "$program" delete "$(here plain)" "$(here is)"
-    [ -z "$(compgen -G 'is*')" ] || fail "left: $(compgen -G 'is*')"
-
-    echo "--- the data is for a group, and the job has a umask"
-    must install -m 664 /dev/null wide
-    must chgrp 4321 wide
-    cat > narrow <<'END'
-#!/bin/sh
-umask 077
-exec "$@"
-END
-    chmod +x narrow
-    must run_io 2 "$(here narrow)" "$program" write-once "$(here plain)" "$(here wide)"
-    for part in wide wide.mpicrypt; do
-        [ "$(stat -c '%a %g' $part)" = "664 4321" ] || fail "$part: $(stat -c '%a %g' $part)"
-    done
-
-    echo "--- somebody has a lease on the sidecar, and gives it up when asked"
-    must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 16K
-    cat > lease.py <<'END'
-import fcntl, os, signal, sys, time
-
-fd = os.open(sys.argv[1], os.O_RDONLY)
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
-fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-open(sys.argv[2], "w").close()
-signal.sigwait([signal.SIGIO])
-time.sleep(0.3)                 # so that the other process does not find it free at once
-fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-END
-    python3 lease.py made.mpicrypt ready & holder=$!
-    until [ -e ready ]; do kill -0 $holder 2>/dev/null || fail "no lease"; sleep 0.02; done
-    must run_io 2 "$program" over "$(here plain)" "$(here made)"
-    wait $holder || fail "the lease: status $?"
-    must run_io 2 "$program" read "$(here plain)" "$(here made)"
-else
-    must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 16K
-fi
+must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 16K
 
 # If two open a sealed file to write, the first removes the seal, and the second finds no seal; whatever the first has read
 # by then.
@@ -96,7 +38,6 @@ wait $first || fail "alone: $(cat first)"
 [ $steps -ge 5 ] || fail "it reads only $steps times"
 echo "$steps steps"
 
-[ -n "${AS_ONE-}" ] || exit 0
 
 # started COMMAND...: stops before its PAUSE_AT-th read, or ends.
 started() {
@@ -107,7 +48,7 @@ started() {
 }
 # others_add: another job adds the second region, or waits for the first job, which goes on then.
 others_add() {
-    run_io 1 env LD_PRELOAD="$(here pause.so) $AS_ONE" PAUSE_WAITS="$(here waits)" "$program" add:1 "$(here plain)" "$(here shared)" > second 2>&1 &
+    run_io 1 env LD_PRELOAD="$(here pause.so)" PAUSE_WAITS="$(here waits)" "$program" add:1 "$(here plain)" "$(here shared)" > second 2>&1 &
     second=$!
     while kill -0 $second 2>/dev/null && [ ! -e waits ]; do sleep 0.02; done
     : > end
@@ -122,7 +63,7 @@ END
 chmod +x paused
 cat plain plain > two
 first_job() { # first_job N RANK VERB: N processes, of which one stops before a read
-    run_io "$1" env LD_PRELOAD="$(here pause.so) $AS_ONE" PAUSE_IN=preadv PAUSE_AT=$at PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
+    run_io "$1" env LD_PRELOAD="$(here pause.so)" PAUSE_IN=preadv PAUSE_AT=$at PAUSE_READY="$(here ready)" PAUSE_END="$(here end)" \
         "$(here paused)" "$2" "$program" "$3" "$(here plain)" "$(here shared)"
 }
 

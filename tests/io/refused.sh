@@ -29,50 +29,8 @@ without_key() {
 says "holds no key for an encrypted file" without_key
 must_fail without_key
 
-if [ -n "${AS_ONE-}" ]; then
-    cp file copy                        # without attributes
-    must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
-else
-    mv file.mpicrypt away
-    says "of an encrypted file is missing" read_it -n 2
-    : > away2; mv away2 file.mpicrypt
-    says "of an encrypted file is damaged" read_it -n 2
-    mv away file.mpicrypt
-    must read_it -n 2
-
-    # Copied without attributes: both parts together are enough.
-    cp file copy; cp file.mpicrypt copy.mpicrypt
-    must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
-
-    # The sidecar of another file.
-    must vcluster mpirun -n 2 "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/another"
-    cp another.mpicrypt copy.mpicrypt
-    must_fail vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
-
-    # A file that is cut to nothing is not a new one: neither made anew nor deleted.
-    : > copy.mpicrypt
-    says "of an encrypted file is damaged" vcluster mpirun -n 2 "$odd" open "$CASE_DIR/copy"
-    says "of an encrypted file is damaged" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" open "$CASE_DIR/copy"
-    [ -e copy.mpicrypt ] && [ ! -s copy.mpicrypt ] || fail "the sidecar was touched"
-    cp another.mpicrypt copy.mpicrypt
-    rm file
-    # A deleted file has no claim to its name: with a label, without, and where an empty file was
-    # made since.  A process that may only read changes nothing.
-    : > file
-    says "has the name of an encrypted one that was moved or deleted" vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
-    [ -e file.mpicrypt ] || fail "a reader set a sidecar aside"
-    must vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
-    must read_it -n 2
-    rm file
-    must vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
-    rm file
-    must vcluster mpirun -n 2 "$odd" own "$CASE_DIR/file"
-    [ -e file ] && [ ! -e file.mpicrypt ] && [ "$(compgen -G '*.mpic-old' | wc -l)" = 3 ] || fail "a plain file beside a sidecar"
-    must vcluster mpirun -n 4 "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/file2"
-    rm file2
-    must vcluster mpirun -n 4 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/file2"
-    [ -e file2.mpicrypt ] && [ "$(compgen -G '*.mpic-old' | wc -l)" = 4 ] || fail "an encrypted file beside a sidecar"
-fi
+cp file copy                        # without attributes
+must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
 
 says "holds plain data" vcluster mpirun -n 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
@@ -116,13 +74,13 @@ uneven() { # uneven RANK NAME ARGUMENT...: the parameter is set on that rank alo
     vcluster mpirun -n 4 bash -c 'r=$1 n=$2; shift 2; [ "$OMPI_COMM_WORLD_RANK" != "$r" ] || export "OMPI_MCA_$n=1"; MT_WATCHDOG=60 exec "$@"' \
         - "$rank" "$name" "$program" "$@"
 }
-rm -f uneven uneven.mpicrypt
+rm -f uneven
 must_fail uneven 1 fs_crypt_require read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must_fail uneven 0 fs_crypt_require read "$CASE_DIR/plain" "$CASE_DIR/plain"
 must uneven 1 fs_crypt_seal write-once "$CASE_DIR/plain" "$CASE_DIR/uneven"
 must uneven 1 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
 must_fail uneven 0 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
-rm -f uneven uneven.mpicrypt
+rm -f uneven
 says "sealed, root" uneven 0 fs_crypt_seal write-once "$CASE_DIR/plain" "$CASE_DIR/uneven"
 must uneven 0 fs_crypt_seal read "$CASE_DIR/plain" "$CASE_DIR/uneven"
 
@@ -139,13 +97,13 @@ must vcluster mpirun -n 2 "$odd" open "$CASE_DIR/chacha"
 must vcluster mpirun -n 2 "$odd" chacha "$CASE_DIR/chacha"
 
 # A refused file is neither deleted nor left behind.
-for part in "${parts[@]}"; do cp -a "uneven$part" "kept$part"; done
+cp -a uneven kept
 must_fail vcluster mpirun -n 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/none" "$odd" gone "$CASE_DIR/kept"
 [ -s kept ] && is_encrypted kept || fail "a file that was refused was deleted"
 must vcluster mpirun -n 2 "$odd" gone "$CASE_DIR/kept"
-[ ! -e kept ] && [ ! -e kept.mpicrypt ] || fail "a part is left"
+[ ! -e kept ] || fail "it is left"
 must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label nobody "$odd" own "$CASE_DIR/own"
-[ ! -e own ] && [ ! -e own.mpicrypt ] || fail "something is left"
+[ ! -e own ] || fail "something is left"
 must vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
 must_fail vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/own"
 is_encrypted own || fail "another's file was deleted"
@@ -159,12 +117,11 @@ must in_variant mpicrypt key revoke past --yes --keystore-dir "$CASE_DIR/keys"
 says "past: the key is revoked.  \"mpicrypt key rotate past\"" vcluster mpirun -n 2 --mca fs_crypt_key_label past "$odd" own "$CASE_DIR/past"
 [ ! -e past ] || fail "a new file that was refused is there"
 
-# Plain files pass: with names too long for a sidecar, pipes, and files that may only be written.
+# Plain files pass: with long names, pipes, and files that may only be written.
 long=$(printf 'n%.0s' {1..250})
 cp plain $long
 # Not with sharedfp/lockedfile, which has room for 256 bytes of a path in 4.1.
 must vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm "$program" read "$CASE_DIR/plain" "$CASE_DIR/$long"
-[ -n "${AS_ONE-}" ] ||          # a sidecar's name would be longer
     must_fail vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/${long/n/m}"
 must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
 # Too long only for the files with which nodes check whether they see one another's bytes.
@@ -192,9 +149,9 @@ done
 
 # Components that know nothing of encrypted files: neither opened nor deleted,
 # and no new file is in clear that was to be encrypted.
-rm -f file file.mpicrypt
+rm -f file
 must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
-before=$(cksum "${parts[@]/#/file}")
+before=$(cksum file)
 find_romio
 for others in ${romio:+"io $romio"} "fs ufs" "fbtl posix"; do
     says "MPI-IO components that can encrypt are not selected" read_it -n 4 --mca $others
@@ -208,7 +165,7 @@ for others in ${romio:+"io $romio"} "fs ufs" "fbtl posix"; do
     [ ! -s asked ] || fail "something was written"
     must vcluster mpirun -n 4 --mca $others "$program" read "$CASE_DIR/plain" "$CASE_DIR/plain"
 done
-[ "$(cksum "${parts[@]/#/file}")" = "$before" ] || fail "the file was changed"
+[ "$(cksum file)" = "$before" ] || fail "the file was changed"
 must read_it -n 4
 must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/file"
-[ ! -e file ] && [ ! -e file.mpicrypt ] || fail "a part is left"
+[ ! -e file ] || fail "it is left"

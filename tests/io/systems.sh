@@ -53,9 +53,7 @@ try: print('attribute:', len(os.getxattr(sys.argv[1], 'user.mpicrypt.map')), 'by
 except OSError as e: print('attribute:', e.strerror)" "$directory/file"
     is_encrypted "$directory/file" || fail "not the kind of file that is meant"
     must run_io 3 "$convert" read "$CASE_DIR/plain" "$directory/file"
-    if [ -n "${AS_ONE-}" ]; then mv "$directory/file" "$directory/moved"; else
-        must in_variant mpicrypt file mv "$directory/file" "$directory/moved"
-    fi
+    must mv "$directory/file" "$directory/moved"
     must run_io 1 "$convert" read "$CASE_DIR/plain" "$directory/moved"
 done
 echo "on $tried of $# kinds"

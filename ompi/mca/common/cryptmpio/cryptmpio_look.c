@@ -215,7 +215,7 @@ static bool look_at_sidecar(ompi_common_cryptmpio_file_t *state, look_t *look)
 /* Nothing is in it, or it was begun by a maker that was killed, or that is still making it: then we wait for its lock. */
 static bool begin_one(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
-    const bool makes = '\0' != look->label[0] && state->posix.may_write && opal_cryptfile_makes_one();
+    const bool makes = '\0' != look->label[0] && state->posix.may_write;
     int error;
     bool again = makes ? ompi_common_cryptmpio_begin_one(state, look, &error) : ompi_common_cryptmpio_clear_one(state, &error);
 
@@ -241,20 +241,14 @@ static bool look_at_plain(ompi_common_cryptmpio_file_t *state, look_t *look, boo
         return true;                    /* somebody just created it, and may have written a map before the data */
     } else if ('\0' != look->root[0]) {
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
-    } else if (bytes > 0 && wanted && state->posix.may_write && opal_cryptfile_makes_one() && ompi_common_cryptmpio_is_unmade(state)) {
+    } else if (bytes > 0 && wanted && state->posix.may_write && ompi_common_cryptmpio_is_unmade(state)) {
         return begin_one(state, look);  /* its maker lost power */
     } else if (bytes > 0 && !meant && (wanted || look->require)) {
         refuse(state, look, MPI_ERR_ACCESS, "file-plain", wanted ? look->label : "fs_crypt_require");
     } else if (bytes > 0 && !meant && look->seal) {       /* it may have replaced a sealed file */
         refuse(state, look, MPI_ERR_IO, "file-seal", "there is none: the file is not encrypted");
-    } else if (wanted && state->posix.may_write && opal_cryptfile_makes_one()) {
-        return begin_one(state, look);
     } else if (wanted && state->posix.may_write) {
-        if (OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, O_CREAT)) {
-            return true;
-        }
-        look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
-        look->error = ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
+        return begin_one(state, look);
     }
     return false;
 }
@@ -279,7 +273,7 @@ static bool look_at_remains(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     bool empty = is_empty(state), wanted = '\0' != look->label[0];
 
-    if (ompi_common_cryptmpio_is_unmade(state) && (!empty || (wanted && state->posix.may_write && opal_cryptfile_makes_one()))) {
+    if (ompi_common_cryptmpio_is_unmade(state) && (!empty || (wanted && state->posix.may_write))) {
         return begin_one(state, look);
     }
     if ('\0' != look->root[0]) {

@@ -324,43 +324,12 @@ static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_
     rc = opal_cryptfile_map_add(*map, &ask, &region, &added, why);
     opal_cryptfile_tiling_free(&tiling);
     rc = rc ? rc : opal_cryptfile_map_lock(*map, region, file->keystore, key, why);
-    if (OPAL_CRYPT_OK == rc && opal_cryptfile_makes_one()) {
+    if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_geometry_choose(*map, opal_cryptfile_map_bytes(*map) + OPAL_CRYPTFILE_GEOMETRY_BYTES);
     }
     if (OPAL_CRYPT_OK == rc) {
         (*map)->generation = 1;
         rc = opal_cryptfile_map_mac(*map, region, key->data_key, (*map)->regions[region].mac);
-    }
-    return rc;
-}
-
-/* Takes the maker's lock: a job that finds the new file may try to create its sidecar, too. */
-static int begin_sidecar(mpicrypt_file_t *file)
-{
-    bool there = false;
-    int rc = ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, O_CREAT);
-
-    rc = rc ? rc : ompi_common_cryptmpio_posix_maker_lock(&file->posix, file->sidecar, &there);
-    if (OPAL_CRYPT_OK == rc && !(there && ompi_common_cryptmpio_posix_is_vacant(&file->posix))) {
-        ompi_common_cryptmpio_posix_close(&file->posix);
-        errno = EEXIST;
-        return OPAL_CRYPT_ERR_STORAGE;
-    }
-    return rc;
-}
-
-static int store_map(mpicrypt_file_t *file)
-{
-    if (0 != file->map->geometry.group_bytes) {
-        return mpicrypt_file_make_one(file);
-    }
-    int rc = begin_sidecar(file);
-
-    rc = rc ? rc : opal_cryptfile_sidecar_create(&file->posix.super, file->map->uuid);
-    rc = rc ? rc : opal_cryptfile_sidecar_map_write(&file->posix.super, file->map, -1);
-    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
-    if (OPAL_CRYPT_OK == rc) {
-        ompi_common_cryptmpio_posix_maker_unlock(&file->posix);
     }
     return rc;
 }
@@ -426,7 +395,7 @@ static int make_parts(const mpicrypt_file_options_t *options, const opal_cryptfi
         opal_cryptfile_map_destroy(map);
         return code;
     }
-    return OPAL_CRYPT_OK == store_map(file) ? MPICRYPT_OK : failed(file, "its map cannot be stored", strerror(errno));
+    return OPAL_CRYPT_OK == mpicrypt_file_make_one(file) ? MPICRYPT_OK : failed(file, "its map cannot be stored", strerror(errno));
 }
 
 static void remove_parts(mpicrypt_file_t *file)

@@ -99,9 +99,6 @@ struct opal_cryptfile_map;
 /* Choose a good geometry for a map's regions, and for the map itself, which then has `map_bytes` bytes and may double
  * in size (geometry_choose.c).  Needs an encrypted region; ERR_MEMORY. */
 int opal_cryptfile_geometry_choose(struct opal_cryptfile_map *map, size_t map_bytes);
-/* Does a new file become one file?  No, until docs/design/012-one-file.rst has no open points; tests interpose a
- * function of this name. */
-bool opal_cryptfile_makes_one(void);
 /* A: the most encrypted regions whose intervals, from first to last byte, touch one and the same group. */
 int opal_cryptfile_geometry_active(const struct opal_cryptfile_map *map, uint64_t *most);
 
