@@ -213,7 +213,7 @@ static int fit_anew(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **
 
 /* One file's default map is to be replaced, which gives it another UUID and other keys: what another handle writes with
  * the old ones could never be read. */
-static int have_alone(ompi_common_cryptmpio_file_t *state, bool *alone)
+static int take_over_defaults(ompi_common_cryptmpio_file_t *state, bool *alone)
 {
     opal_crypt_why_t why = {.topic = NULL};
     int error = ompi_common_cryptmpio_alone(state, alone);
@@ -252,30 +252,38 @@ static int has_encrypted(const opal_cryptfile_map_t *map, opal_crypt_why_t *why)
                                "all regions that were asked for are plain");
 }
 
+/* The map that is wanted, with new regions or without (`changed`), and the file's, unless it is made anew. */
+static int want(const ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool *asked, bool *changed,
+                opal_cryptfile_map_t **now, opal_cryptfile_map_t **map)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, now, map), &why));
+
+    if (MPI_SUCCESS != error) {
+        return error;
+    }
+    const uint32_t old = (*map)->region_count;
+    if (!anew) {
+        memcpy(asked, state->asked, sizeof(state->asked));
+    }
+    int rc = add_all(*map, asks, count, changed, asked, &why);
+    rc = OPAL_CRYPT_OK == rc ? keep_the_rest(*map, old, &why) : rc;
+    rc = OPAL_CRYPT_OK == rc && *changed ? has_encrypted(*map, &why) : rc;
+    if (OPAL_CRYPT_OK == rc && *changed && state->joined) {     /* its makers go on with the map that they know */
+        rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
+    }
+    return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
+}
+
 /* `empty`: the file is one file, and has no data. */
 static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool empty)
 {
     bool asked[OPAL_CRYPTFILE_REGIONS_MAX] = {false};
     opal_cryptfile_map_t *map = NULL, *now = NULL;
     opal_cryptfile_key_t *keys = NULL;
-    opal_crypt_why_t why = {.topic = NULL};
     bool changed = false, again = false, gone = false;      /* gone: the map of the engine */
-    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, &now, &map), &why));
-    uint32_t old = MPI_SUCCESS == error ? map->region_count : 0;
+    int error = want(state, asks, count, anew, asked, &changed, &now, &map);
 
-    if (MPI_SUCCESS == error) {
-        int rc = OPAL_CRYPT_OK;
-        if (!anew) {
-            memcpy(asked, state->asked, sizeof(asked));
-        }
-        rc = add_all(map, asks, count, &changed, asked, &why);
-        rc = OPAL_CRYPT_OK == rc ? keep_the_rest(map, old, &why) : rc;
-        rc = OPAL_CRYPT_OK == rc && changed ? has_encrypted(map, &why) : rc;
-        if (OPAL_CRYPT_OK == rc && changed && state->joined) {  /* its makers go on with the map that they know */
-            rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-late", "others made the file since it was opened");
-        }
-        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
-    }
     if (MPI_SUCCESS != error || !changed) {
         opal_cryptfile_map_destroy(now);
         opal_cryptfile_map_destroy(map);
@@ -284,12 +292,13 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         }
         return error;
     }
+    uint32_t old = NULL == now ? 0 : now->region_count;
     if (!anew && empty && state->posix.may_write) {
         error = fit_anew(state, &map, &again);
         anew = again;
         old = again ? 0 : old;
     } else if (anew && empty) {
-        error = have_alone(state, &again);
+        error = take_over_defaults(state, &again);
     }
     ++map->generation;
     if (MPI_SUCCESS == error && anew && state->one) {
