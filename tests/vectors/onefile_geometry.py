@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Where everything lies in an encrypted file that is one file: written from
-docs/design/012-one-file.rst alone.  Arithmetic only.
+docs/file-format.rst alone.  Arithmetic only.
 
     F     = | header area H | group 0 | group 1 | ...      group g starts at H + g G
     group = | control T | data D |                         D = G - T

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Keys, maps and their copies in an encrypted file that is one file: written from
-docs/design/012-one-file.rst alone, with PyPI cryptography."""
+docs/file-format.rst alone, with PyPI cryptography."""
 import hashlib
 import hmac
 import struct

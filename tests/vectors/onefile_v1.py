@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Encrypted files that are one file, version 1, a second time: written from
-docs/design/012-one-file.rst alone, with PyPI cryptography, to check what C code does.
+docs/file-format.rst alone, with PyPI cryptography, to check what C code does.
 
     onefile_v1.py info FILE KEY...             verify the map, print it
     onefile_v1.py read FILE KEY... > PLAIN     open every block

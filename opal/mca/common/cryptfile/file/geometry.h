@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Where everything lies in an encrypted file that is one file.
- * docs/design/012-one-file.rst, "The layout".  Arithmetic only: no I/O, no keys.
+ * docs/file-format.rst.  Arithmetic only: no I/O, no keys.
  *
  *     F     = | header area H | group 0 | group 1 | ...         group g starts at H + g G
  *     group = | control T | data D |                            D = G - T

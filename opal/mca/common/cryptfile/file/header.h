@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The start of an encrypted file that is one file, and which of its maps counts.
- * docs/design/012-one-file.rst, "The layout".
+ * docs/file-format.rst.
  *
  *     header     | magic 16 | version 2 | kind 2 | 0 4 | UUID 16 | geometry 40 | CRC-32C 4 | 0 to 512 |
  *     map place  | map | CRC-32C 4 | anything |

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The seal of a file that is one file: docs/design/012-one-file.rst, "The layout".
+ * The seal of a file that is one file: docs/file-format.rst, "Seal".
  *
  *     sealed fields of a group --> page --128 at a time--> tables of levels 1 to 4 --> top --> root of each region
  *     roots of all regions --> one hash for the user to keep
