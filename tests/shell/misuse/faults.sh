@@ -56,12 +56,11 @@ node() {
     for node; do over "$node" --bind "$there" "$directory"; done
 }
 
-# disk FAULT: a file system on which there is room for neither part of a file, or for the head of
-# its sidecar only.
+# disk FAULT: a file system on which there is no room for a file, or for its beginning only.
 disk() {
     mkdir -p "$CASE_DIR/disk"
     case $1 in
-        sidecar) over node0 -t tmpfs -o size=4k none "$CASE_DIR/disk"
+        full)    over node0 -t tmpfs -o size=4k none "$CASE_DIR/disk"
                  vcluster exec node0 sh -c "head -c 4096 /dev/zero > '$CASE_DIR/disk/full'" ;;
         data)    over node0 -t tmpfs -o size=512k none "$CASE_DIR/disk" ;;
         *)       fail "$1: no such fault of a disk" ;;
@@ -78,21 +77,23 @@ number() { od -An -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
 
 # file FAULT: an encrypted file in which that is wrong.
 file() {
-    local name=$CASE_DIR/kept/whole
+    local name=$CASE_DIR/whole data entry
     [ -e "$name" ] || made "$name"
-    [ -e "$CASE_DIR/kept/second" ] || made "$CASE_DIR/kept/second"
-    cp -a "$name" "$file"; cp -a "$name.mpicrypt" "$file.mpicrypt"
+    cp -a "$name" "$file"
+    data=$(($(number "$file" 48) + $(number "$file" 56)))     # of group 0
+    entry=$((data - 128 * $(od -An -tu4 -j 68 -N 4 "$file")))
     case $1 in
-        deleted)   rm "$file.mpicrypt" ;;
-        truncated) truncate -s 100 "$file.mpicrypt" ;;
-        short)     truncate -s -1 "$file.mpicrypt" ;;
-        empty)     : > "$file.mpicrypt" ;;
-        swapped)   cp -a "$CASE_DIR/kept/second.mpicrypt" "$file.mpicrypt" ;;
-        data)      flip "$file" 5 ;;
-        tag)       flip "$file.mpicrypt" $(($(number "$file.mpicrypt" 4096) + 40)) ;;  # of block 0 of region 0
-        map)       flip "$file.mpicrypt" $(($(number "$file.mpicrypt" 32) + 60)) ;;    # in the first slot
-        uuid)      flip "$file.mpicrypt" 20 ;;
-        magic)     flip "$file.mpicrypt" 0 ;;
+        emptied)   : > "$file" ;;
+        truncated) truncate -s 100 "$file" ;;
+        short)     truncate -s -1 "$file" ;;
+        overwritten) head -c 4096 /dev/zero | dd of="$file" conv=notrunc status=none ;;
+        magic)     flip "$file" 0 ;;
+        header)    flip "$file" 20 ;;
+        uuid)      flip "$file" 30 ;;
+        map)       flip "$file" 1100 ;;                         # in place 0
+        maps)      flip "$file" 1100; flip "$file" $((1100 + 3072)) ;;
+        tag)       flip "$file" $((entry + 40)) ;;              # of block 0
+        data)      flip "$file" $((data + 5)) ;;
         *)         fail "$1: no such fault of a file" ;;
     esac
 }
