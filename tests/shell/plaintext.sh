@@ -86,10 +86,10 @@ for mixed in "$PREFIX $plain" "$plain $PREFIX"; do
 done
 
 # Files are encrypted in both, and each can read what the other wrote.
-must in_variant mpicrypt key new site
+must in_variant mpicrypt key new site --keystore-dir "$CASE_DIR/keys"
 canary+=("$CASE_DIR/file")
 for build in "$plain" "$PREFIX" "$plain"; do
-    job 0 "$build" "$build" --mca fs_crypt_key_label site
+    job 0 "$build" "$build" --mca fs_crypt_key_label site --mca crypt_keystore_dir "$CASE_DIR/keys"
     ! grep -qaF a-plain-canary-- "$CASE_DIR"/file* || fail "the file is plain"
-    must in_variant mpicrypt file verify "$CASE_DIR/file"
+    must in_variant mpicrypt file verify "$CASE_DIR/file" --keystore-dir "$CASE_DIR/keys"
 done
