@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpicrypt file reencrypt replaces a file with a new one, rekey overwrites all copies of a map, and seal writes a seal over all blocks: not while a job, or another mpicrypt, has the
-# file open, and nobody can open it while they work.
+# mpicrypt file reencrypt replaces a file with a new one, rekey overwrites all copies of a map, and seal writes a seal over
+# all blocks: not while a job, or another mpicrypt, has the file open, and nobody can open it while they work.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1 --slots 4
@@ -15,7 +15,7 @@ head -c 300000 /dev/urandom > plain
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o pause.so "$SRC/tests/io/preload/pause.c" -ldl
 made() { rm -f made; must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 4K; }
 ids() { stat -c '%i %s' made*; }
-verbs="reencrypt seal rekey" tried=("reencrypt rename 1" "seal fsync 1" "rekey fsync 1")
+verbs="reencrypt seal rekey" tried=("reencrypt renameat2 1" "seal fsync 1" "rekey fsync 1")
 # wait_for FILE PID: until FILE exists, while the process that should make it is running.
 wait_for() { until [ -e "$1" ]; do kill -0 "$2" || fail "it ended before it made $1"; sleep 0.02; done; }
 
@@ -60,7 +60,7 @@ for mode in write read; do
     must file verify "$(here made)"
 done
 
-busy='mpicrypt file compact, reencrypt, rekey or seal is working on it, or a job that seals it'
+busy='reencrypt, rekey or seal is working on it, or a job that seals it'
 echo "--- open it while a job seals it"
 rm -f ready end
 vcluster mpirun -n 1 --mca fs_crypt_seal 1 env LD_PRELOAD="$(here pause.so)" PAUSE_IN=fsync PAUSE_AT=3 PAUSE_READY="$(here ready)" \
@@ -74,7 +74,7 @@ must run_io 2 --mca fs_crypt_seal 1 "$program" read "$(here plain)" "$(here made
 must run_io 3 "$program" over "$(here plain)" "$(here made)"
 must file verify "$(here made)"
 
-# seal stops once the old seal is gone, rekey once one of the maps is the new one.
+# reencrypt stops before the new file gets its name, seal once the old seal is gone, rekey once one of the maps is the new one.
 for what in "${tried[@]}"; do
     read -r verb in at <<< "$what"
     echo "--- open it while $what"

@@ -71,7 +71,7 @@ lost() { # lost TEXT: the file is readable, and verify says that
     judged lost false holds false
 }
 has_attribute=$(attribute kept 2>/dev/null) || echo "not tried: attributes, which the file system has none of"
-for at in 1024 4096; do                             # either place
+for at in 1024 4096; do                                 # either place
     fresh lost
     zero lost $at "$(map_bytes lost)"
     lost "one of its copies of the map is missing or damaged"
@@ -79,10 +79,6 @@ for at in 1024 4096; do                             # either place
     must run_io 2 "$program" over "$(here plain)" "$(here lost)"    # which repairs it, and removes the seal
     judged lost true none true
 done
-elif [ -n "$has_attribute" ]; then
-fresh lost
-zero lost "$(map_at lost)" "$(map_bytes lost)"
-lost "its copy of the map is missing or damaged"
 if [ -n "$has_attribute" ]; then
     fresh lost
     must attribute lost 'm[:-1]'
