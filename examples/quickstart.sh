@@ -92,7 +92,7 @@ job() {
 
 # A file whose first 64 bytes are plain and whose rest is encrypted.
 file_job() {
-    rm -rf "$WORK/keys.files" "$WORK/results" "$WORK/results.mpicrypt"
+    rm -rf "$WORK/keys.files" "$WORK/results"
     mpicrypt key new results --keystore-dir "$WORK/keys.files"
     vcluster mpirun -n 4 "${sealed[@]}" --mca crypt_keystore_dir "$WORK/keys.files" "$WORK/regions" "$WORK/results"
     mpicrypt file verify "$WORK/results" --keystore-dir "$WORK/keys.files"

@@ -323,9 +323,9 @@ is many.plain many
 must file rekey "$(here many)"
 is many.plain many
 
-echo "--- what one file does not need"
-must_refuse "it has no sidecar: rename it as any file" file mv "$(here one)" "$(here moved)"
-must_refuse "it has no sidecar that could be shrunk" file compact "$(here one)"
+echo "--- verbs that went"
+must_refuse "use mv(1): an encrypted file is one file" file mv "$(here one)" "$(here moved)"
+must_refuse "overwrites lengthen no file" file compact "$(here one)"
 
 echo "--- what lies beside it decides nothing"
 cp --preserve=all one.kept beside
@@ -336,13 +336,34 @@ for verb in seal rekey reencrypt; do
     must file $verb "$(here beside)"
     is small beside
 done
-must_refuse "it has no sidecar" file mv "$(here beside)" "$(here moved)"
 must file cp --new-key "$(here beside)" "$(here beside.copy)"
 is small beside.copy
 [ "$(cat beside.mpicrypt)" = nothing ] || fail "what lies beside it was changed"
-# Not even what looks like the end of an earlier reencrypt.
-must file encrypt "$(here nothing)" "$(here strange)" --label lab
-cp strange.mpicrypt beside.mpicrypt
-cp --preserve=all strange "beside.$(od -An -tx8 -j16 -N8 strange.mpicrypt | tr -d ' ').part"
-must file reencrypt "$(here beside)"
+old() { printf 'MPICRYPT\1\0%b\0%116s' "\\$1" ''; }     # old KIND: how a map (1), its digest (2) and the second file (3) began
+old 3 > beside.mpicrypt
 is small beside
+
+echo "--- files of development versions"
+cp plain second
+old 3 > second.mpicrypt
+ln -s second link
+olds="second link"
+for kind in 1 2; do
+    cp plain attribute$kind
+    if python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.mpicrypt.map", sys.stdin.buffer.read())' attribute$kind < <(old $kind)
+    then olds+=" attribute$kind"; else echo "not tried: attributes, which the file system has none of"; fi
+done
+text="it was encrypted by a development version, whose second file"
+before=$(sha256sum $olds second.mpicrypt)
+for name in $olds; do
+    for verb in info verify seal rekey reencrypt "cp --new-key" decrypt; do
+        to=(); case $verb in cp*|decrypt) to=("$(here third)") ;; esac
+        must_refuse "$name: $text $(here $name).mpicrypt this version does not read: decrypt it with that version" \
+            file $verb "$(here $name)" ${to[@]+"${to[@]}"}
+    done
+done
+[ "$(sha256sum $olds second.mpicrypt)" = "$before" ] && [ -z "$(compgen -G 'third*')$(parts)" ] || fail "something was changed or left"
+must_refuse "it is not encrypted" file verify "$(here plain)"
+rm second
+must_refuse "delete it first" file decrypt "$(here one)" "$(here second)"   # it would be taken for one of these
+[ ! -e second ] || fail "it was made"

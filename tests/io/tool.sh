@@ -21,6 +21,7 @@ echo "--- encrypt, decrypt, info, verify"
 { head -c 300000 /dev/urandom; echo canary; } > plain
 must file encrypt "$(here plain)" "$(here made)" --label lab --block-size 4K --algorithm aes-256-gcm
 says "made: $(stat -c %s plain) bytes" file info "$(here made)"
+says "length      $(stat -c '%s bytes, of which' made) $((512 * $(stat -c %b made))) are on disk" file info "$(here made)"
 must_fail grep -qa canary made
 must reads made
 must file decrypt "$(here made)" "$(here again)"
@@ -115,7 +116,7 @@ says "the key of this label is not the one that encrypted the file" file verify 
 must_fail file verify "$(here forged)" --recovery "$(here recovery.key)"
 for i in 1 2 3 4 5 6; do must theirs key rotate other; done         # a version that ours does not know
 must theirs file encrypt "$(here plain)" "$(here unknown)" --label other
-says "whoever has the public recovery key can have made this file" file verify "$(here unknown)" --recovery "$(here recovery.key)"
+says "anyone who has the public recovery key can have made this file" file verify "$(here unknown)" --recovery "$(here recovery.key)"
 must file decrypt "$(here unknown)" "$(here recovered2)" --recovery "$(here recovery.key)"
 must cmp plain recovered2
 for verb in rekey reencrypt "cp --new-key"; do
@@ -173,7 +174,7 @@ must_fail file encrypt "$(here plain)" "$(here none)" --label nobody
 must_fail file encrypt "$(here plain)" "$(here none)" --label lab --block-size 1000
 says "authenticates nothing" file encrypt "$(here plain)" "$(here none)" --label lab --algorithm aes-256-xts
 [ ! -e none ] || fail "something was left"
-must_fail file verify "$(here plain)"
+must_refuse "it is not encrypted" file verify "$(here plain)"
 must in_variant mpicrypt key new else --keystore-dir "$(here elsewhere)"
 says "NOT VERIFIED" file info "$(here moved)" --keystore-dir "$(here elsewhere)"
 must_fail file info "$(here moved)" --keystore-dir "$(here elsewhere)"

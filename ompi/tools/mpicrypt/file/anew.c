@@ -6,15 +6,10 @@
  * opens in the other.
  *
  *     cp          FROM -> TO, which does not exist
- *     reencrypt   FILE -> FILE.0123456789abcdef.part, then over FILE: sidecar, data.
- *                 If killed between the two, FILE is refused, and the same command again
- *                 finishes: the number in the part's name begins the new UUID.  Old and new
- *                 sidecar are locked exclusively until both files are in place.  A file that is
- *                 one file is exchanged for the part, if it is still what was copied
+ *     reencrypt   FILE -> FILE.0123456789abcdef.part, which is exchanged for FILE if that is still what was
+ *                 copied.  Both are locked exclusively until then
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +18,6 @@
 
 #include "file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
-#include "opal/mca/common/crypt/base/text.h"
 
 enum { PART_BYTES = 4 << 20, REQUESTS = 65536 };
 
@@ -99,36 +93,20 @@ static int ask(copy_t *copy, uint64_t offset, uint64_t count)
     return code;
 }
 
-/* The end of a region's stream, and the offset of a position in it; false: the group has no more of its bytes. */
-static uint64_t stream_end(const copy_t *copy, const opal_cryptfile_tiling_t *tiling)
-{
-    const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
-
-    return 0 == geometry->group_bytes ? opal_cryptfile_tiling_before(tiling, copy->from->bytes)
-                                      : opal_cryptfile_geometry_stand(geometry, tiling, copy->from->bytes);
-}
-
-static bool stands(const copy_t *copy, const opal_cryptfile_tiling_t *tiling, uint64_t plain, uint64_t *offset, uint64_t *together)
-{
-    const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
-
-    return 0 == geometry->group_bytes ? opal_cryptfile_tiling_locate(tiling, plain, offset, together)
-                                      : opal_cryptfile_geometry_locate(geometry, tiling, plain, offset, together);
-}
-
 /* Copies a region in the order of its stream, so that its blocks are written whole, and once. */
 static int copy_region(copy_t *copy, uint32_t number)
 {
+    const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
     const opal_cryptfile_tiling_t *tiling = &copy->from->map->regions[number].tiling;
-    uint64_t total = stream_end(copy, tiling), offset, together;
+    uint64_t total = opal_cryptfile_geometry_stand(geometry, tiling, copy->from->bytes), offset, together;
     int code = MPICRYPT_OK;
 
     for (uint64_t plain = 0; plain < total && MPICRYPT_OK == code; plain += together) {
-        if (stands(copy, tiling, plain, &offset, &together)) {
+        if (opal_cryptfile_geometry_locate(geometry, tiling, plain, &offset, &together)) {
             together = together < total - plain ? together : total - plain;
             code = ask(copy, offset, together);
-        } else {                        /* the next group has whole blocks again */
-            uint64_t group = opal_cryptfile_geometry_data(&copy->from->map->geometry);
+        } else {                        /* the group has no more of its bytes; the next one has whole blocks again */
+            uint64_t group = opal_cryptfile_geometry_data(geometry);
             together = group - plain % group;
             code = flush(copy);
             copy->plain = plain + together;
@@ -205,7 +183,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
         return code;
     }
     code = mpicrypt_file_proved(from);
-    if (MPICRYPT_OK == code && from->header.sealed) {
+    if (MPICRYPT_OK == code && from->sealed) {
         opal_crypt_why_t why = {.topic = NULL};
         int rc = mpicrypt_file_demand(from, NULL, &why);
         code = OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(path, rc, &why);
@@ -223,8 +201,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
 }
 
 /* `to` stays open; the caller closes it. */
-static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *part, uint64_t number,
-                     mpicrypt_file_t *to)
+static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *part, mpicrypt_file_t *to)
 {
     struct stat status;
     unsigned mode;
@@ -234,20 +211,19 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
         return failed(from->path);
     }
     mode = mpicrypt_file_mode(from->posix.data_fd, &status);
-    code = mpicrypt_file_make_like(options, from, part, mode, number, to);
+    code = mpicrypt_file_make_like(options, from, part, mode, to);
     if (MPICRYPT_OK != code) {
         return code;
     }
     code = mpicrypt_file_take(to, options->alone);
     code = MPICRYPT_OK == code ? copy_all(from, to) : code;
-    if (MPICRYPT_OK == code && from->header.sealed) {
+    if (MPICRYPT_OK == code && from->sealed) {
         to->bytes = from->bytes;
         code = mpicrypt_file_make_seal(to);
     }
     /* The replacement of FILE keeps FILE's owner; so does a copy made by root. */
     if (MPICRYPT_OK == code
         && !(options->alone || 0 == geteuid() ? mpicrypt_file_own_as(to->posix.data_fd, from->posix.data_fd)
-                                                    && mpicrypt_file_own_as(to->posix.sidecar_fd, from->posix.sidecar_fd)
                                               : mpicrypt_file_protect(to, mode))) {
         code = failed(part);
     }
@@ -257,76 +233,37 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
     return code;
 }
 
+/* `was`: of the file at `to`, which is replaced; NULL: there is none. */
+static int make_anew(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *to, const struct stat *was)
+{
+    mpicrypt_file_t made;
+    const char *part;
+    int code = NULL == was ? mpicrypt_file_begin(to, &part) : mpicrypt_file_begin_over(to, &part);
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    code = make_part(options, from, part, &made);
+    if (MPICRYPT_OK != code) {
+        mpicrypt_file_drop();
+        return code;
+    }
+    code = NULL == was ? mpicrypt_file_finish(to) : mpicrypt_file_finish_over(to, was);
+    mpicrypt_file_close(&made);
+    return code;
+}
+
 int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, const char *to)
 {
-    mpicrypt_file_t from, made;
-    const char *part;
-    uint64_t number;
+    mpicrypt_file_t from;
 
     if (!options->new_key) {
         return mpicrypt_error(MPICRYPT_USAGE, "cp needs --new-key; 'cp -a' copies the file as it is, with its keys");
     }
     int code = open_from(options, path, &from);
-    if (MPICRYPT_OK != code) {
-        return code;
-    }
-    code = mpicrypt_file_begin(to, true, &part, &number);
     if (MPICRYPT_OK == code) {
-        code = make_part(options, &from, part, number, &made);
-        if (MPICRYPT_OK == code) {
-            code = mpicrypt_file_finish(to, !ompi_common_cryptmpio_posix_is_one(&made.posix));
-            mpicrypt_file_close(&made);
-        } else {
-            mpicrypt_file_drop();
-        }
-    }
-    mpicrypt_file_close(&from);
-    return code;
-}
-
-/* ---- reencrypt ---- */
-
-/* The name of the part that an earlier run left, by the number that begins the sidecar's UUID; false if there is no
- * such part.  The number is public, so anybody may have created a file of that name: it must belong to the
- * sidecar, and FILE to another one. */
-static bool find_earlier(mpicrypt_file_t *file, char part[PATH_MAX])
-{
-    uint8_t of_part[OPAL_CRYPTFILE_UUID_BYTES], of_file[OPAL_CRYPTFILE_UUID_BYTES];
-    uint64_t number;
-
-    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&file->posix, file->sidecar, 0) ||
-        OPAL_CRYPT_OK != opal_cryptfile_sidecar_read(&file->posix.super, &file->header)) {
-        return false;
-    }
-    memcpy(&number, file->header.uuid, sizeof(number));
-    return mpicrypt_file_part_name(file->path, number, part)
-           && ompi_common_cryptmpio_posix_uuid_at(part, of_part) && 0 == memcmp(of_part, file->header.uuid, sizeof(of_part))
-           && ompi_common_cryptmpio_posix_uuid_at(file->path, of_file) && 0 != memcmp(of_file, file->header.uuid, sizeof(of_file));
-}
-
-/* An earlier run has put its sidecar in place, but not its data.  Our keys must open the resulting file. */
-static int finish_earlier(const mpicrypt_file_options_t *options, const char *path, bool *finished)
-{
-    mpicrypt_file_t file = {.path = path, .sidecar = ompi_common_cryptmpio_posix_sidecar(path)};
-    char part[PATH_MAX];
-    bool one = false;
-    int code = MPICRYPT_OK;
-
-    ompi_common_cryptmpio_posix_init(&file.posix, open(path, O_RDWR | O_CLOEXEC), true);
-    *finished = file.posix.data_fd >= 0 && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_begins_as_one(&file.posix, &one) && !one
-                && NULL != file.sidecar && find_earlier(&file, part);
-    if (*finished) {
-        code = mpicrypt_file_take(&file, true);
-        code = MPICRYPT_OK != code || (0 == rename(part, path) && OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_names(path)) ? code : failed(path);
-    }
-    mpicrypt_file_close(&file);
-    if (*finished && MPICRYPT_OK == code) {
-        code = mpicrypt_file_open_verified(options, path, true, &file);
-    }
-    if (*finished && MPICRYPT_OK == code) {
-        mpicrypt_file_close(&file);
-        snprintf(part, sizeof(part), "%s", path);
-        printf("%s: finished what an earlier reencrypt began\n", opal_crypt_harmless(part, ""));
+        code = make_anew(options, &from, to, NULL);
+        mpicrypt_file_close(&from);
     }
     return code;
 }
@@ -335,35 +272,17 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
 {
     mpicrypt_file_options_t with = *options;
     char real[PATH_MAX];
-    mpicrypt_file_t from, made;
+    mpicrypt_file_t from;
     struct stat was;
-    const char *part;
-    uint64_t number;
-    bool finished;
 
     if (NULL == realpath(path, real)) {         /* a link stays a link */
         return failed(path);
     }
     with.alone = true;
-    int code = finish_earlier(&with, real, &finished);
-    if (MPICRYPT_OK != code || finished) {
-        return code;
-    }
-    code = open_from(&with, real, &from);
-    if (MPICRYPT_OK != code) {
-        return code;
-    }
-    code = 0 == fstat(from.posix.data_fd, &was) ? mpicrypt_file_begin_over(real, &part, &number) : failed(real);
+    int code = open_from(&with, real, &from);
     if (MPICRYPT_OK == code) {
-        code = make_part(&with, &from, part, number, &made);
-        if (MPICRYPT_OK == code) {
-            code = ompi_common_cryptmpio_posix_is_one(&made.posix) ? mpicrypt_file_finish_one(real, &was)
-                                                                   : mpicrypt_file_finish_over(real);
-            mpicrypt_file_close(&made);
-        } else {
-            mpicrypt_file_drop();
-        }
+        code = 0 == fstat(from.posix.data_fd, &was) ? make_anew(&with, &from, real, &was) : failed(real);
+        mpicrypt_file_close(&from);
     }
-    mpicrypt_file_close(&from);
     return code;
 }

@@ -96,13 +96,11 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     struct stat status;
     mpicrypt_file_t file;
     const char *part;
-    uint64_t number;
-    bool one = false;
 
     if (0 != fstat(from, &status)) {
         return failed(from_path);
     }
-    int code = mpicrypt_file_begin(to, true, &part, &number);
+    int code = mpicrypt_file_begin(to, &part);
     if (MPICRYPT_OK != code) {
         return code;
     }
@@ -113,14 +111,13 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
         if (MPICRYPT_OK == code && !mpicrypt_file_protect(&file, mode)) {
             code = failed(to);
         }
-        one = ompi_common_cryptmpio_posix_is_one(&file.posix);
         mpicrypt_file_close(&file);
     }
     if (MPICRYPT_OK != code) {
         mpicrypt_file_drop();
         return code;
     }
-    return mpicrypt_file_finish(to, !one);
+    return mpicrypt_file_finish(to);
 }
 
 int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)
@@ -171,8 +168,7 @@ static int empty(mpicrypt_file_t *file, int to, const char *to_path, uint8_t *by
 static int decrypt_into(mpicrypt_file_t *file, const char *to, uint8_t *bytes)
 {
     const char *part;
-    uint64_t number;
-    int code = mpicrypt_file_begin(to, false, &part, &number);
+    int code = mpicrypt_file_begin(to, &part);
 
     if (MPICRYPT_OK != code) {
         return code;
@@ -186,7 +182,7 @@ static int decrypt_into(mpicrypt_file_t *file, const char *to, uint8_t *bytes)
         mpicrypt_file_drop();
         return code;
     }
-    return mpicrypt_file_finish(to, false);
+    return mpicrypt_file_finish(to);
 }
 
 int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)

@@ -45,7 +45,22 @@ static void lock_waits(const char *file, pid_t holder, unsigned seconds, bool la
     (void) mpicrypt_error(MPICRYPT_OK, "%s: waiting for %u seconds already, since %s has a lock", file, seconds, who);
 }
 
-static int with_providers(const char *verb, char **operands)
+static const struct {
+    const char *name;
+    int (*of_one)(const mpicrypt_file_options_t *options, const char *path);
+    int (*of_two)(const mpicrypt_file_options_t *options, const char *from, const char *to);
+} verbs[] = {
+    {"info", mpicrypt_file_info, NULL},
+    {"verify", mpicrypt_file_verify, NULL},
+    {"seal", mpicrypt_file_seal, NULL},
+    {"rekey", mpicrypt_file_rekey, NULL},
+    {"reencrypt", mpicrypt_file_reencrypt, NULL},
+    {"encrypt", NULL, mpicrypt_file_encrypt},
+    {"decrypt", NULL, mpicrypt_file_decrypt},
+    {"cp", NULL, mpicrypt_file_cp},
+};
+
+static int with_providers(size_t verb, char **operands)
 {
     int code = mpicrypt_providers_open();
 
@@ -53,46 +68,37 @@ static int with_providers(const char *verb, char **operands)
         return code;
     }
     ompi_common_cryptmpio_posix_on_wait(lock_waits, 0);
-    code = 0 == strcmp(verb, "info") ? mpicrypt_file_info(&with, operands[0])
-           : 0 == strcmp(verb, "verify") ? mpicrypt_file_verify(&with, operands[0])
-           : 0 == strcmp(verb, "seal") ? mpicrypt_file_seal(&with, operands[0])
-           : 0 == strcmp(verb, "cp") ? mpicrypt_file_cp(&with, operands[0], operands[1])
-           : 0 == strcmp(verb, "reencrypt") ? mpicrypt_file_reencrypt(&with, operands[0])
-           : 0 == strcmp(verb, "compact") ? mpicrypt_file_compact(&with, operands[0])
-           : 0 == strcmp(verb, "rekey") ? mpicrypt_file_rekey(&with, operands[0])
-           : 0 == strcmp(verb, "encrypt") ? mpicrypt_file_encrypt(&with, operands[0], operands[1])
-                                          : mpicrypt_file_decrypt(&with, operands[0], operands[1]);
+    code = NULL != verbs[verb].of_one ? verbs[verb].of_one(&with, operands[0])
+                                      : verbs[verb].of_two(&with, operands[0], operands[1]);
     mpicrypt_providers_close();
     return code;
 }
 
 static int run(int operand_count, char **operands)
 {
-    static const struct {
-        const char *verb;
-        int files;
-    } verbs[] = {{"info", 1}, {"verify", 1}, {"seal", 1}, {"rekey", 1}, {"reencrypt", 1}, {"compact", 1},
-                 {"encrypt", 2}, {"decrypt", 2}, {"cp", 2}, {"mv", 2}};
+    const char *name = operand_count > 0 ? operands[0] : "";
 
-    for (size_t i = 0; operand_count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
-        if (0 == strcmp(operands[0], verbs[i].verb) && operand_count == 1 + verbs[i].files) {
-            if (with.json && 0 != strcmp(operands[0], "info") && 0 != strcmp(operands[0], "verify")) {
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
+        if (0 == strcmp(name, verbs[i].name) && operand_count == (NULL != verbs[i].of_one ? 2 : 3)) {
+            if (with.json && 0 != strcmp(name, "info") && 0 != strcmp(name, "verify")) {
                 return mpicrypt_error(MPICRYPT_USAGE, "--json is for info and verify");
             }
-            return 0 == strcmp(operands[0], "mv") ? mpicrypt_file_mv(operands[1], operands[2])
-                                                  : with_providers(operands[0], operands + 1);
+            return with_providers(i, operands + 1);
         }
     }
-    return mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, seal FILE, rekey FILE, reencrypt FILE, compact FILE, encrypt PLAIN FILE, "
-                                          "decrypt FILE PLAIN, cp --new-key FILE TARGET or mv FILE TARGET; see --help");
+    return 0 == strcmp(name, "mv") ? mpicrypt_error(MPICRYPT_USAGE, "use mv(1): an encrypted file is one file")
+           : 0 == strcmp(name, "compact")
+               ? mpicrypt_error(MPICRYPT_USAGE, "compact is not needed any more: overwrites lengthen no file")
+           : mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, seal FILE, rekey FILE, reencrypt FILE, encrypt PLAIN FILE, "
+                                            "decrypt FILE PLAIN or cp --new-key FILE TARGET; see --help");
 }
 
 const mpicrypt_verb_t mpicrypt_file_verb = {
     .name = "file",
     .summary = "inspect, verify, seal, create, decrypt and rekey encrypted files",
-    .synopsis = "info|verify|seal|rekey|reencrypt|compact FILE | encrypt|decrypt|cp|mv FROM TO",
+    .synopsis = "info|verify|seal|rekey|reencrypt FILE | encrypt|decrypt|cp FROM TO",
     .description =
-        "An encrypted file is FILE and its sidecar FILE.mpicrypt, which belong together.\n\n"
+        "An encrypted file is one file: mv, cp and rm handle it.\n\n"
         "info prints the map: which bytes are encrypted, with which algorithm and key. verify opens every block, "
         "changes nothing, and lists the blocks that were never completed (torn) or are not what a holder of the key "
         "wrote (bad); it also checks the seal and the copies of the map. seal verifies, then makes a seal of the "
@@ -100,10 +106,9 @@ const mpicrypt_verb_t mpicrypt_file_verb = {
         "part are detected, too.\n\n"
         "encrypt and decrypt make a new file. rekey wraps the data keys under the newest version of their labels; "
         "the data does not change. cp --new-key copies with new data keys, so that a block of one file does not open "
-        "in the other. reencrypt replaces the data keys of FILE itself. compact shrinks the sidecar by the space "
-        "that overwrites took. mv renames both parts.\n\n"
-        "seal, rekey, reencrypt and compact refuse a FILE that a job or another mpicrypt has open, and nobody can open "
-        "it while they run. The other commands never overwrite an existing file.",
+        "in the other. reencrypt replaces the data keys of FILE itself.\n\n"
+        "seal, rekey and reencrypt refuse a FILE that a job or another mpicrypt has open, and nobody can open it "
+        "while they run. The other commands never overwrite an existing file.",
     .options = options,
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
                 "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"

@@ -30,8 +30,8 @@ static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
     return newest;
 }
 
-/* Without a key of ours, the length of a file that is one file is unknown. */
-static bool length_known(const mpicrypt_file_t *file) { return NULL != file->file || !ompi_common_cryptmpio_posix_is_one(&file->posix); }
+/* Without a key of ours, the number of plaintext bytes is unknown. */
+static bool length_known(const mpicrypt_file_t *file) { return NULL != file->file; }
 
 static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map, uint32_t number)
 {
@@ -79,31 +79,28 @@ static void print_seal(const mpicrypt_file_t *file)
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
 
-    if (file->header.sealed && NULL != file->file && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
+    if (file->sealed && NULL != file->file && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
         opal_cryptfile_seal_text(hash, text);
         printf("seal        root %s (not checked here)\n", text);
     } else {
-        printf("seal        %s\n", file->header.sealed ? "yes" : "none");
+        printf("seal        %s\n", file->sealed ? "yes" : "none");
     }
 }
 
 static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
 {
-    char path[PATH_MAX], beside[PATH_MAX];
-    struct stat sidecar = {.st_size = 0};
+    char path[PATH_MAX];
+    struct stat status = {.st_size = 0};
 
-    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
-
-    (void) fstat(file->posix.sidecar_fd, &sidecar);
+    (void) fstat(file->posix.data_fd, &status);
     snprintf(path, sizeof(path), "%s", file->path);
-    snprintf(beside, sizeof(beside), "%s", one ? "none, the file" : file->sidecar);
     if (length_known(file)) {
         printf("file        %s: %llu bytes\n", opal_crypt_harmless(path, ""), (unsigned long long) file->bytes);
     } else {
         printf("file        %s\n", opal_crypt_harmless(path, ""));
     }
-    printf("sidecar     %s: %llu bytes, of which %llu are on disk\n", opal_crypt_harmless(beside, ""), (unsigned long long) sidecar.st_size,
-           512 * (unsigned long long) sidecar.st_blocks);
+    printf("length      %llu bytes, of which %llu are on disk\n", (unsigned long long) status.st_size,
+           512 * (unsigned long long) status.st_blocks);
     printf("UUID        ");
     for (int i = 0; i < OPAL_CRYPTFILE_UUID_BYTES; ++i) {
         printf("%02x", file->header.uuid[i]);
@@ -111,7 +108,7 @@ static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *
     printf("\nmap         generation %llu, %s\n", (unsigned long long) map->generation,
            NULL != file->map ? "verified" : "NOT VERIFIED: anybody may have written what follows");
     print_seal(file);
-    printf("copies      attribute: %s; %s: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]), one ? "file" : "sidecar",
+    printf("copies      attribute: %s; file: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
            copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_0]), copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_1]));
 }
 

@@ -1,74 +1,127 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening, making and sealing an encrypted file that is one file, and changing its map: a file that begins like one.
+ * Creating encrypted files: their maps, the files themselves, and their access rights.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
-#include "opal/mca/common/cryptfile/file/seal_tree.h"
 
-static bool is_one(const mpicrypt_file_t *file) { return ompi_common_cryptmpio_posix_is_one(&file->posix); }
+enum { OWNER = 0600 };
 
-static int failed(const mpicrypt_file_t *file, const char *what) { return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, what); }
+/* ---- access rights ---- */
 
-int mpicrypt_file_beginning(mpicrypt_file_t *file)
+bool mpicrypt_file_own_as(int fd, int of)
 {
-    opal_cryptfile_state_t state = OPAL_CRYPTFILE_STATE_OPEN;
-    bool magic;
-    int rc = opal_cryptfile_beginning_read(&file->posix.super, &magic, &file->beginning, &state);
+    struct stat now, wanted;
 
-    rc = OPAL_CRYPT_OK == rc && !magic ? OPAL_CRYPT_ERR_AUTH : rc;
-    file->header = (opal_cryptfile_sidecar_header_t){.sealed = OPAL_CRYPTFILE_STATE_SEALED == state};
-    memcpy(file->header.uuid, file->beginning.uuid, sizeof(file->header.uuid));
-    return OPAL_CRYPT_ERR_STORAGE == rc ? failed(file, strerror(errno))
-           : OPAL_CRYPT_ERR_CONFIG == rc ? failed(file, "another version of ompi-crypt made it")
-           : OPAL_CRYPT_OK != rc ? failed(file, "its header is damaged")
-           : OPAL_CRYPTFILE_STATE_MAKING == state ? failed(file, "it is being made, or whoever made it was killed") : MPICRYPT_OK;
+    return 0 == fstat(fd, &now) && 0 == fstat(of, &wanted)
+           && ((now.st_uid == wanted.st_uid && now.st_gid == wanted.st_gid) || 0 == fchown(fd, wanted.st_uid, wanted.st_gid))
+           && ompi_common_cryptmpio_posix_copy_acl(fd, of) && 0 == fchmod(fd, wanted.st_mode & 0777);
 }
 
-int mpicrypt_file_judge_copy(mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
+unsigned mpicrypt_file_mode(int of, const struct stat *status)
 {
-    opal_cryptfile_storage_t *storage = &file->posix.super;
-    uint8_t *bytes;
-    size_t count;
-    int place = (int) copy - OPAL_CRYPTFILE_COPY_SIDECAR_0;
-    int rc = OPAL_CRYPTFILE_COPY_ATTRIBUTE == copy ? ompi_common_cryptmpio_posix_attribute_read(&file->posix, &bytes, &count)
-             : is_one(file) ? opal_cryptfile_place_read(storage, &file->beginning, (unsigned) place, &bytes, &count)
-                            : opal_cryptfile_sidecar_map_read(storage, &file->header, place, &bytes, &count);
+    return status->st_mode & (ompi_common_cryptmpio_posix_no_acl(of) ? 0777 : 0707);
+}
 
+bool mpicrypt_file_protect(const mpicrypt_file_t *file, unsigned mode)
+{
+    const unsigned lacks = OWNER & ~mode;
+    const int fd = file->posix.data_fd;
+    struct stat now;
+
+    return 0 == lacks || (0 == fstat(fd, &now) && 0 == fchmod(fd, now.st_mode & 0777 & ~lacks));
+}
+
+/* ---- maps ---- */
+
+static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, opal_cryptfile_map_t **map,
+                    opal_cryptfile_key_t *key, opal_crypt_why_t *why)
+{
+    const opal_cryptfile_run_t run = {0, 1, 0};
+    opal_cryptfile_tiling_t tiling;
+    opal_aead_cipher_t cipher;
+    uint32_t region;
+    bool added;
+    int rc = opal_cryptfile_algorithm_parse(options->algorithm, &cipher, why);
+
+    rc = rc ? rc : opal_cryptfile_map_create(map);
+    rc = rc ? rc : opal_cryptfile_tiling_make(&tiling, 0, 1, false, &run, 1, why);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    const opal_cryptfile_region_ask_t ask = {true, cipher, (uint32_t) options->block_size.value[0], options->label, &tiling};
+    rc = opal_cryptfile_map_add(*map, &ask, &region, &added, why);
+    opal_cryptfile_tiling_free(&tiling);
+    rc = rc ? rc : opal_cryptfile_map_lock(*map, region, file->keystore, key, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = is_one(file) && OPAL_CRYPTFILE_COPY_ATTRIBUTE != copy
-                 ? opal_cryptfile_place_judge(bytes, count, &file->beginning, file->keystore, &file->copies[copy])
-                 : opal_cryptfile_copy_judge_kind(bytes, count, is_one(file) ? OPAL_CRYPTFILE_KIND_ONE_MAP : OPAL_CRYPTFILE_KIND_MAP,
-                                                  file->keystore, &file->copies[copy]);
-        free(bytes);
+        rc = opal_cryptfile_geometry_choose(*map, opal_cryptfile_map_bytes(*map) + OPAL_CRYPTFILE_GEOMETRY_BYTES);
+    }
+    if (OPAL_CRYPT_OK == rc) {
+        (*map)->generation = 1;
+        rc = opal_cryptfile_map_mac(*map, region, key->data_key, (*map)->regions[region].mac);
     }
     return rc;
 }
 
-int mpicrypt_file_choose(mpicrypt_file_t *file)
+int mpicrypt_file_map_copy(const opal_cryptfile_map_t *map, opal_cryptfile_map_t **copy)
 {
-    opal_cryptfile_copy_t chosen;
-    bool differ;
+    size_t count = opal_cryptfile_map_bytes(map);
+    uint8_t *bytes = malloc(count);
+    int rc = NULL == bytes ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
 
-    if (!is_one(file)) {
-        return opal_cryptfile_copy_choose(file->copies, file->header.uuid, &differ, &file->why);
+    if (OPAL_CRYPT_OK == rc) {
+        opal_cryptfile_map_write(map, bytes);
+        rc = opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, copy);
     }
-    int rc = opal_cryptfile_header_choose(file->copies, &file->beginning, &chosen, &file->differ, &file->why);
-    return OPAL_CRYPT_OK == rc ? (int) chosen : -1;
+    free(bytes);
+    return rc;
 }
 
-int mpicrypt_file_make_one(mpicrypt_file_t *file)
+/* The new keys may be longer than those that the geometry was chosen for. */
+static int fit_geometry(opal_cryptfile_map_t *map)
+{
+    size_t count = opal_cryptfile_map_bytes(map);
+    int rc = opal_cryptfile_geometry_fits(map, count);
+
+    return OPAL_CRYPT_ERR_AUTH == rc ? opal_cryptfile_geometry_choose(map, count) : rc;
+}
+
+/* The map of another file, with new data keys. */
+static int make_map_like(const opal_cryptfile_map_t *like, const mpicrypt_file_t *file, opal_cryptfile_map_t **map,
+                         opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
+{
+    int rc = mpicrypt_file_map_copy(like, map);
+
+    if (OPAL_CRYPT_OK == rc) {
+        opal_crypt_random((*map)->uuid, sizeof((*map)->uuid));
+        (*map)->generation = 1;
+    }
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < like->region_count; ++i) {
+        rc = like->regions[i].encrypted ? opal_cryptfile_map_lock(*map, i, file->keystore, &keys[i], why) : OPAL_CRYPT_OK;
+    }
+    rc = OPAL_CRYPT_OK == rc ? fit_geometry(*map) : rc;
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < like->region_count; ++i) {
+        rc = like->regions[i].encrypted ? opal_cryptfile_map_mac(*map, i, keys[i].data_key, (*map)->regions[i].mac) : OPAL_CRYPT_OK;
+    }
+    return rc;
+}
+
+/* ---- files ---- */
+
+static int write_map(mpicrypt_file_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
     bool there = false;
+    int rc = ompi_common_cryptmpio_posix_maker_lock(&file->posix, file->name, &there);
 
-    ompi_common_cryptmpio_posix_one(&file->posix);
-    int rc = ompi_common_cryptmpio_posix_maker_lock(&file->posix, file->sidecar, &there);
     if (OPAL_CRYPT_OK == rc && !there) {
         errno = ESTALE;
         return OPAL_CRYPT_ERR_STORAGE;
@@ -82,53 +135,60 @@ int mpicrypt_file_make_one(mpicrypt_file_t *file)
     return rc;
 }
 
-/* After the map in a place there may be the end of a longer one, with keys that must no longer open the file. */
-static int wipe_behind(mpicrypt_file_t *file)
+static int fill_in(const mpicrypt_file_options_t *options, const opal_cryptfile_map_t *like, mpicrypt_file_t *file)
 {
-    opal_cryptfile_storage_t *storage = &file->posix.super;
-    const opal_cryptfile_geometry_t *geometry = &file->map->geometry;
-    size_t count = opal_cryptfile_place_bytes(file->map);
-    int rc = OPAL_CRYPT_OK;
-
-    for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc && count < geometry->map_bytes; ++place) {
-        rc = storage->zero(storage, OPAL_CRYPTFILE_DATA, opal_cryptfile_geometry_map_at(geometry, place) + count,
-                           geometry->map_bytes - count);
-    }
-    return rc;
-}
-
-/* The place with the map that counts is not touched before the other one has a copy, key for key. */
-int mpicrypt_file_change_one(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
-{
-    int rc = opal_cryptfile_places_change(&file->posix.super, now, file->map);
-
-    rc = rc ? rc : wipe_behind(file);
-    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
-    return rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
-}
-
-int mpicrypt_file_root_one(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
-{
-    opal_cryptfile_tree_t tree;
+    opal_cryptfile_map_t *map = NULL;
+    uint32_t regions = NULL == like ? 1 : like->region_count;
+    opal_cryptfile_key_t *keys = calloc(regions, sizeof(*keys));
     opal_crypt_why_t why = {.topic = NULL};
-    int rc = opal_cryptfile_tree_check(file->file, &tree, hash, &why);
+    int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : NULL == like ? make_map(options, file, &map, keys, &why)
+                                                                 : make_map_like(like, file, &map, keys, &why);
+    int code = OPAL_CRYPT_OK == rc ? mpicrypt_file_engine(options, file, map, keys) : mpicrypt_refused(file->path, rc, &why);
 
-    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
+    if (MPICRYPT_OK != code) {
+        opal_cryptfile_keys_free(keys, NULL == keys ? 0 : regions);
+        opal_cryptfile_map_destroy(map);
+        return code;
+    }
+    return OPAL_CRYPT_OK == write_map(file) ? MPICRYPT_OK
+           : mpicrypt_error(MPICRYPT_FAILED, "%s: its map cannot be stored: %s", file->path, strerror(errno));
 }
 
-int mpicrypt_file_seal_one(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome)
+/* `like`: NULL, or the map whose regions the file gets. */
+static int make(const mpicrypt_file_options_t *options, const opal_cryptfile_map_t *like, const char *path, unsigned mode,
+                mpicrypt_file_t *file)
 {
-    opal_cryptfile_tree_t tree = {.size = file->bytes};
-    int rc = file->header.sealed ? opal_cryptfile_tree_unseal(file->file) : OPAL_CRYPT_OK;
+    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    ompi_common_cryptmpio_posix_init(&file->posix, -1, true);
+    int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
 
-    opal_crypt_random(tree.id, sizeof(tree.id));
-    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        rc = file->map->regions[i].encrypted ? opal_cryptfile_tree_fields(file->file, i, tree.size, outcome) : rc;
+    if (MPICRYPT_OK == code) {
+        code = mpicrypt_file_open_data(file, O_RDWR | O_CREAT | O_EXCL, mode | OWNER);     /* fsetxattr needs write access */
     }
-    rc = rc ? rc : opal_cryptfile_tree_make(file->file, &tree, true);
-    for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
-        rc = file->map->regions[i].encrypted ? opal_cryptfile_tree_root(file->file, i, &tree) : rc;
+    code = MPICRYPT_OK == code ? fill_in(options, like, file) : code;
+    if (MPICRYPT_OK != code) {
+        if (file->posix.data_fd >= 0) {
+            (void) unlink(path);
+        }
+        mpicrypt_file_close(file);
     }
-    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
-    return rc ? rc : opal_cryptfile_tree_finish(file->file, &tree);
+    return code;
+}
+
+int mpicrypt_file_make_like(const mpicrypt_file_options_t *options, const mpicrypt_file_t *like, const char *path, unsigned mode,
+                            mpicrypt_file_t *file)
+{
+    return make(options, like->map, path, mode, file);
+}
+
+int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file)
+{
+    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    if (1 != options->block_size.count) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--block-size is one size");
+    }
+    if (options->block_size.value[0] > UINT32_MAX) {    /* the map has 32 bits for it, and checks the rest */
+        return mpicrypt_error(MPICRYPT_USAGE, "--block-size is a power of two from 512 to 16M");
+    }
+    return make(options, NULL, path, mode, file);
 }

@@ -3,9 +3,9 @@
  *
  * The temporary name of the file that encrypt, decrypt, cp and reencrypt create, beside its final place:
  *
- *     begin       TO.0123456789abcdef.part [and ....part.mpicrypt]
- *     finish      renamed to TO.mpicrypt and TO, never over an existing file
- *     over        the same, over the existing files; one file is exchanged for the one that was copied
+ *     begin       TO.0123456789abcdef.part
+ *     finish      renamed to TO, never over an existing file
+ *     over        exchanged for TO, if that is still the file that was copied
  *     drop, or a signal that ends the command: deleted
  *
  * TO is complete or absent; a command killed by SIGKILL leaves a file whose name says
@@ -36,13 +36,13 @@ enum { BASE_MAX = 200 };                /* of TO's name, so that the part's name
 static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ};
 enum { FATAL_COUNT = sizeof(fatal) / sizeof(fatal[0]) };
 
-static char part[PATH_MAX], part_sidecar[PATH_MAX + sizeof(OPAL_CRYPTFILE_SIDECAR_SUFFIX)];
+static char part[PATH_MAX];
 static struct sigaction before[FATAL_COUNT];
 enum { WORKS, RENAMES, DELETES };
 static atomic_int doing, noted;
 
-/* The file at `part` belongs to the sidecar already at TO, or to somebody else: never delete it. */
-static bool belongs;
+/* The file at `part` is another's: never delete it. */
+static bool is_theirs;
 
 static void remove_part(int signal_number)
 {
@@ -50,7 +50,6 @@ static void remove_part(int signal_number)
 
     if (atomic_compare_exchange_strong(&doing, &works, DELETES)) {
         (void) unlink(part);
-        (void) unlink(part_sidecar);
         (void) signal(signal_number, SIG_DFL);
         (void) raise(signal_number);            /* delivered when this returns */
     } else if (RENAMES == works) {
@@ -86,88 +85,51 @@ static void leave_signals(void)
     }
 }
 
-static bool exists(const char *path)
-{
-    struct stat status;
-
-    return 0 == lstat(path, &status);
-}
-
-static bool sidecar_of(const char *path, char sidecar[PATH_MAX])
-{
-    return snprintf(sidecar, PATH_MAX, "%s" OPAL_CRYPTFILE_SIDECAR_SUFFIX, path) < PATH_MAX;
-}
-
-bool mpicrypt_file_part_name(const char *to, uint64_t number, char name[PATH_MAX])
+int mpicrypt_file_begin_over(const char *to, const char **name)
 {
     const char *slash = strrchr(to, '/'), *base = NULL == slash ? to : slash + 1;
-    int bytes = snprintf(name, PATH_MAX, "%.*s%.*s.%016llx.part", (int) (base - to), to, BASE_MAX, base, (unsigned long long) number);
+    uint64_t number;
 
-    return bytes > 0 && bytes < PATH_MAX;
-}
-
-static int begin(const char *to, const char **name, uint64_t *number)
-{
-    opal_crypt_random(number, sizeof(*number));
-    if (!mpicrypt_file_part_name(to, *number, part)) {
+    opal_crypt_random(&number, sizeof(number));
+    int bytes = snprintf(part, sizeof(part), "%.*s%.*s.%016llx.part", (int) (base - to), to, BASE_MAX, base,
+                         (unsigned long long) number);
+    if (bytes < 0 || bytes >= (int) sizeof(part)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
     }
-    strcat(strcpy(part_sidecar, part), OPAL_CRYPTFILE_SIDECAR_SUFFIX);
-    belongs = false;
+    is_theirs = false;
     atomic_store(&doing, WORKS);
     catch_signals();
     *name = part;
     return MPICRYPT_OK;
 }
 
-int mpicrypt_file_begin(const char *to, bool with_sidecar, const char **name, uint64_t *number)
+int mpicrypt_file_begin(const char *to, const char **name)
 {
-    char sidecar[PATH_MAX];
+    struct stat status;
 
-    if (!sidecar_of(to, sidecar)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(ENAMETOOLONG));
-    }
-    if (exists(to)) {
+    if (0 == lstat(to, &status)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EEXIST));
     }
-    if (exists(sidecar)) {              /* with a sidecar, every program would take TO for encrypted */
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s", sidecar, strerror(EEXIST),
-                              with_sidecar ? "" : "; a file beside it is taken for an encrypted one");
+    if (NULL != ompi_common_cryptmpio_is_old(to)) {     /* a plain TO would be refused */
+        return mpicrypt_error(MPICRYPT_FAILED, "%s.mpicrypt: it belongs to a file that a development version encrypted: delete it first",
+                              to);
     }
-    return begin(to, name, number);
+    return mpicrypt_file_begin_over(to, name);
 }
-
-int mpicrypt_file_begin_over(const char *to, const char **name, uint64_t *number) { return begin(to, name, number); }
 
 void mpicrypt_file_drop(void)
 {
     (void) unlink(part);
-    (void) unlink(part_sidecar);
     leave_signals();
 }
 
-/* The sidecar first, as in mv: TO never exists without its map.  If another process has created TO meanwhile, the
- * sidecar may be its own, too. */
-static int rename_both(const char *to)
+static int rename_part(const char *to)
 {
-    char sidecar[PATH_MAX];
-    struct stat ours, there;
-
-    (void) sidecar_of(to, sidecar);
-    bool known = 0 == lstat(part_sidecar, &ours);
-    int code = mpicrypt_file_rename(part_sidecar, sidecar);
-    if (MPICRYPT_OK == code) {
-        code = mpicrypt_file_rename(part, to);
-        if (MPICRYPT_OK != code && known && 0 == lstat(sidecar, &there) && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino) {
-            (void) unlink(sidecar);
-        }
-    }
-    return code;
+    return 0 == ompi_common_cryptmpio_posix_rename(part, to) ? MPICRYPT_OK
+           : mpicrypt_error(MPICRYPT_FAILED, "%s to %s: %s", part, to, strerror(errno));
 }
 
-static int rename_part(const char *to) { return mpicrypt_file_rename(part, to); }
-
-/* ---- one file, over the one that was copied ---- */
+/* ---- over the file that was copied ---- */
 
 static const struct stat *copied;               /* what is replaced, before it was read */
 
@@ -199,12 +161,12 @@ static int put_back(const char *to, const struct stat *ours)
     struct stat there;
 
     if (exchange(to)) {
-        belongs = 0 != lstat(part, &there) || there.st_dev != ours->st_dev || there.st_ino != ours->st_ino;
+        is_theirs = 0 != lstat(part, &there) || there.st_dev != ours->st_dev || there.st_ino != ours->st_ino;
     } else {
-        belongs = 0 != ompi_common_cryptmpio_posix_rename(part, to);
+        is_theirs = 0 != ompi_common_cryptmpio_posix_rename(part, to);
     }
-    return belongs ? mpicrypt_error(MPICRYPT_FAILED, "%s: what had this name for a moment is %s now; keep it", to, part)
-                   : is_another(to);
+    return is_theirs ? mpicrypt_error(MPICRYPT_FAILED, "%s: what had this name for a moment is %s now; keep it", to, part)
+                     : is_another(to);
 }
 
 /* Whatever gets the name meanwhile is not lost: it comes out, and goes back.  File systems without this exchange, such as
@@ -228,24 +190,6 @@ static int rename_part_over(const char *to)
                ? MPICRYPT_OK : ENOENT == errno ? is_another(to) : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
 }
 
-static int rename_both_over(const char *to)
-{
-    char sidecar[PATH_MAX];
-
-    if (!sidecar_of(to, sidecar) || 0 != rename(part_sidecar, sidecar)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
-    }
-    belongs = true;
-    return 0 == rename(part, to) ? MPICRYPT_OK
-           : mpicrypt_error(MPICRYPT_FAILED, "%s to %s: %s; the same command again finishes it", part, to, strerror(errno));
-}
-
-int mpicrypt_file_name_stays(const char *path)
-{
-    return OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_names(path) ? MPICRYPT_OK
-           : mpicrypt_error(MPICRYPT_FAILED, "%s: it is there, but the name may not survive a power cut: %s", path, strerror(errno));
-}
-
 static int finish(const char *to, int (*renaming)(const char *))
 {
     sigset_t set, old;
@@ -256,7 +200,7 @@ static int finish(const char *to, int (*renaming)(const char *))
         pause();                                /* another thread is handling the signal that ends us */
     }
     int code = renaming(to);
-    if (MPICRYPT_OK == code || belongs) {
+    if (MPICRYPT_OK == code || is_theirs) {
         leave_signals();
     } else {
         mpicrypt_file_drop();
@@ -265,14 +209,13 @@ static int finish(const char *to, int (*renaming)(const char *))
     if (0 != atomic_load(&noted)) {
         (void) raise(atomic_load(&noted));
     }
-    return MPICRYPT_OK == code ? mpicrypt_file_name_stays(to) : code;
+    return MPICRYPT_OK != code || OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_names(to) ? code
+           : mpicrypt_error(MPICRYPT_FAILED, "%s: it is there, but the name may not survive a power cut: %s", to, strerror(errno));
 }
 
-int mpicrypt_file_finish(const char *to, bool with_sidecar) { return finish(to, with_sidecar ? rename_both : rename_part); }
+int mpicrypt_file_finish(const char *to) { return finish(to, rename_part); }
 
-int mpicrypt_file_finish_over(const char *to) { return finish(to, rename_both_over); }
-
-int mpicrypt_file_finish_one(const char *to, const struct stat *was)
+int mpicrypt_file_finish_over(const char *to, const struct stat *was)
 {
     copied = was;
     return finish(to, rename_part_over);

@@ -4,8 +4,7 @@
  * mpicrypt file rekey: the data keys of a file are wrapped under the newest
  * versions of their labels.  The MACs do not cover wrapped keys, so regions under
  * other users' labels stay as they are, and the map's generation stays, too.  The
- * old wrapped keys are overwritten in both slots of the sidecar, or both places of a file that is
- * one file.  The file is locked
+ * old wrapped keys are overwritten in all copies of the map.  The file is locked
  * exclusively meanwhile: the map is read once and written over all others, so a region
  * added by a job, or keys wrapped by another rekey, would be lost.
  */
@@ -58,30 +57,35 @@ static void print(const mpicrypt_file_t *file, const int *before)
     }
 }
 
-/* Write the new map to one slot, then over the other: at any time, one slot has a map that
- * somebody can unlock. */
-static int store_beside(mpicrypt_file_t *file)
+/* After the map in a place there may be the end of a longer one, with keys that must no longer open the file. */
+static int wipe_behind(mpicrypt_file_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
-    int kept = OPAL_CRYPTFILE_COPY_SIDECAR_1 == file->best ? 1 : 0;
-    int rc = opal_cryptfile_sidecar_map_write(storage, file->map, kept);
+    const opal_cryptfile_geometry_t *geometry = &file->map->geometry;
+    size_t count = opal_cryptfile_place_bytes(file->map);
+    int rc = OPAL_CRYPT_OK;
 
-    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
-    rc = rc ? rc : opal_cryptfile_sidecar_map_write(storage, file->map, !kept);
-    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
-    return rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
+    for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc && count < geometry->map_bytes; ++place) {
+        rc = storage->zero(storage, OPAL_CRYPTFILE_DATA, opal_cryptfile_geometry_map_at(geometry, place) + count,
+                           geometry->map_bytes - count);
+    }
+    return rc;
 }
 
+/* The file's map replaces `now`.  The place with the map that counts is not touched before the other one has a copy,
+ * key for key. */
 static int store(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
 {
-    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
-    int rc = one ? opal_cryptfile_geometry_fits(file->map, opal_cryptfile_map_bytes(file->map)) : OPAL_CRYPT_OK;
+    int rc = opal_cryptfile_geometry_fits(file->map, opal_cryptfile_map_bytes(file->map));
 
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: its keys are longer now than there is room for in the file; 'mpicrypt file "
                               "reencrypt' makes a file that has it", file->path);
     }
-    rc = rc ? rc : one ? mpicrypt_file_change_one(file, now) : store_beside(file);
+    rc = rc ? rc : opal_cryptfile_places_change(&file->posix.super, now, file->map);
+    rc = rc ? rc : wipe_behind(file);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
+    rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path,
                                                               OPAL_CRYPT_ERR_STORAGE == rc ? strerror(errno) : opal_crypt_strerror(rc));
 }

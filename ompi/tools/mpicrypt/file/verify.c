@@ -3,18 +3,18 @@
  *
  * mpicrypt file verify: every block is opened, nothing is changed.  A job may
  * be writing meanwhile; each block is checked under its lock.  Also checked: the
- * file's seal, if any, the copies of its map, and blocks behind its end.
+ * file's seal, if any, and the copies of its map.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "file.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 
 enum { CONDITIONS = OPAL_CRYPTFILE_BLOCK_BAD + 1 };
 
 typedef struct tally {
     uint64_t count[CONDITIONS];
-    uint64_t beyond;                    /* blocks behind the end of the file, which was truncated */
     mpicrypt_table_t *listed;           /* torn and bad blocks */
 } tally_t;
 
@@ -24,7 +24,7 @@ static const mpicrypt_column_t listed_columns[] = {
     {"region", "region", 0}, {"block", "block", 0}, {"offset", "offset", 0}, {"state", "state", 0}, {NULL, NULL, 0}};
 static const mpicrypt_column_t region_columns[] = {
     {"region", "region", 0}, {"label", "label", 0}, {"checked", "checked", 0}, {"holes", "holes", 0}, {"good", "good", 0},
-    {"behind", "behind", 0}, {"torn", "torn", 0}, {"bad", "bad", 0}, {"beyond", "beyond the end", 0}, {NULL, NULL, 0}};
+    {"behind", "behind", 0}, {"torn", "torn", 0}, {"bad", "bad", 0}, {NULL, NULL, 0}};
 
 static void list(tally_t *tally, const mpicrypt_file_t *file, uint32_t number, uint64_t block, const char *state)
 {
@@ -59,8 +59,7 @@ static int check_region(const mpicrypt_file_t *file, uint32_t number, tally_t *t
         }
     }
     mpicrypt_progress_end();
-    return OPAL_CRYPT_OK == opal_cryptfile_beyond(file->file, number, file->bytes, &tally->beyond)
-               ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->sidecar, strerror(errno));
+    return MPICRYPT_OK;
 }
 
 static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tally_t *tally, bool *good)
@@ -74,17 +73,14 @@ static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, tal
             continue;
         }
         memset(tally->count, 0, sizeof(tally->count));
-        tally->beyond = 0;
         code = can ? check_region(file, i, tally) : MPICRYPT_OK;
-        *good = *good && can && 0 == tally->count[OPAL_CRYPTFILE_BLOCK_TORN] && 0 == tally->count[OPAL_CRYPTFILE_BLOCK_BAD] &&
-                0 == tally->beyond;
+        *good = *good && can && 0 == tally->count[OPAL_CRYPTFILE_BLOCK_TORN] && 0 == tally->count[OPAL_CRYPTFILE_BLOCK_BAD];
         mpicrypt_table_count(regions, i);
         mpicrypt_table_text(regions, region->label);
         mpicrypt_table_text(regions, can ? "yes" : "no key");
         for (int k = 0; k < CONDITIONS; ++k) {
             mpicrypt_table_count(regions, tally->count[k]);
         }
-        mpicrypt_table_count(regions, tally->beyond);
     }
     return code;
 }
@@ -106,7 +102,7 @@ static void print_json(const mpicrypt_file_t *file, const mpicrypt_table_t *regi
                        const mpicrypt_file_around_t *around)
 {
     printf("{\"good\": %s, \"seal\": \"%s\", \"copies\": %s, \"regions\": ", truth(good && around->seal && around->copies),
-           !file->header.sealed ? "none" : !around->seal ? "broken" : all_keys(file) ? "holds" : "partly", truth(around->copies));
+           !file->sealed ? "none" : !around->seal ? "broken" : all_keys(file) ? "holds" : "partly", truth(around->copies));
     mpicrypt_table_json(regions, stdout);
     printf(", \"blocks\": ");
     mpicrypt_table_json(tally->listed, stdout);
@@ -135,65 +131,46 @@ int mpicrypt_file_check(const mpicrypt_file_t *file, const mpicrypt_file_around_
         print(regions, &tally, good);
     }
     if (MPICRYPT_OK == code && !good) {
-        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, could not be checked, or lie beyond the end", file->path);
+        code = mpicrypt_error(MPICRYPT_FAILED, "%s: some blocks cannot be read, or could not be checked", file->path);
     }
     mpicrypt_table_free(tally.listed);
     mpicrypt_table_free(regions);
     return code;
 }
 
-int mpicrypt_file_check_seal(mpicrypt_file_t *file)
+int mpicrypt_file_root(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
+    opal_cryptfile_tree_t tree;
     opal_crypt_why_t why = {.topic = NULL};
-    uint64_t bytes = file->bytes;
-    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
-    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    int rc = OPAL_CRYPT_OK;
+    int rc = opal_cryptfile_tree_check(file->file, &tree, hash, &why);
 
-    if (one && file->header.sealed) {
-        return mpicrypt_file_root_one(file, hash);
-    }
-    for (uint32_t i = 0; file->header.sealed && OPAL_CRYPT_OK == rc && i < file->map->region_count; ++i) {
-        if (NULL != file->keys[i].data_key) {
-            rc = opal_cryptfile_seal_check(file->file, i, &bytes, &why);
-        }
-        if (OPAL_CRYPT_OK == rc && bytes != file->bytes) {
-            rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_AUTH, "file-seal", "it changed while it was looked at");
-        }
-    }
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
 }
 
 /* ---- the copies of the map ---- */
 
-/* In one file, the keys of a copy may be older than those here: see `differ`. */
+/* The keys of a copy may be older than those here: see `differ`. */
 static bool says_the_same(const mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
 {
     const opal_cryptfile_copy_state_t *state = &file->copies[copy];
     const opal_cryptfile_map_digest_t *best = &file->copies[file->best].head;
-    bool known = state->verified || state->digest || (ompi_common_cryptmpio_posix_is_one(&file->posix) && NULL != state->map);
 
-    return known && 0 == memcmp(state->head.uuid, best->uuid, sizeof(best->uuid)) && state->head.generation == best->generation &&
-           0 == memcmp(state->head.hash, best->hash, sizeof(best->hash));
+    return (state->verified || state->digest || NULL != state->map) && state->head.generation == best->generation
+           && 0 == memcmp(state->head.uuid, best->uuid, sizeof(best->uuid))
+           && 0 == memcmp(state->head.hash, best->hash, sizeof(best->hash));
 }
 
-/* One file must have the map in both places, with the same keys.  A sidecar must have it in one slot; the other may
- * have the previous one.  The attribute may be missing: programs that copy files drop it. */
+/* Both places must have the map, with the same keys.  The attribute may be missing: programs that copy files drop it. */
 static int check_copies(const mpicrypt_file_t *file)
 {
     const opal_cryptfile_copy_state_t *copies = file->copies;
-    bool one = ompi_common_cryptmpio_posix_is_one(&file->posix);
-    bool first = says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_0), second = says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_1);
-    bool forged = copies[OPAL_CRYPTFILE_COPY_SIDECAR_0].refused || copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].refused;
 
-    const char *where = one ? file->path : file->sidecar;
-
-    if (one ? !first || !second : !first && !second) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s the map is missing or damaged; opening the file for writing repairs it",
-                              where, one ? "one of its copies of" : "its copy of");
+    if (!says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_0) || !says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_1)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map is missing or damaged; opening the file for writing "
+                              "repairs it", file->path);
     }
-    if (forged) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", where);
+    if (copies[OPAL_CRYPTFILE_COPY_SIDECAR_0].refused || copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].refused) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", file->path);
     }
     if (copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present && !says_the_same(file, OPAL_CRYPTFILE_COPY_ATTRIBUTE)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: the map in its attribute is another or damaged; opening the file for writing repairs it",
@@ -211,10 +188,11 @@ static int check_copies(const mpicrypt_file_t *file)
 /* A sealed file must match its seal; its blocks are checked in any case. */
 static int check_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
 {
-    int code = mpicrypt_file_check_seal(file);
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    int code = file->sealed ? mpicrypt_file_root(file, hash) : MPICRYPT_OK;
 
     if (MPICRYPT_OK == code && !options->json) {
-        printf("seal: %s\n", !file->header.sealed ? "none" : all_keys(file) ? "the file is as it was sealed"
+        printf("seal: %s\n", !file->sealed ? "none" : all_keys(file) ? "the file is as it was sealed"
                : "the regions whose keys are here are as they were sealed; the others were not checked");
     }
     return code;
