@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # What is refused, and with which message: plaintext messages between nodes, no
-# key, files without their second part or beside another's, plain files where
-# are not wanted, components that know nothing of encrypted files.
+# key, plain files where they are not wanted, files of development versions, components
+# that know nothing of encrypted files.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 2
@@ -122,7 +122,8 @@ long=$(printf 'n%.0s' {1..250})
 cp plain $long
 # Not with sharedfp/lockedfile, which has room for 256 bytes of a path in 4.1.
 must vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm "$program" read "$CASE_DIR/plain" "$CASE_DIR/$long"
-    must_fail vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/${long/n/m}"
+must vcluster mpirun -n 2 --mca sharedfp ^lockedfile,sm --mca fs_crypt_key_label lab "$odd" own "$CASE_DIR/${long/n/m}"
+is_encrypted "${long/n/m}" || fail "a long name"
 must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
 # Too long only for the files with which nodes check whether they see one another's bytes.
 long=$(printf 'n%.0s' {1..242})
@@ -147,12 +148,60 @@ for setting in "fs_crypt_key_label lab" "fs_crypt_require 1" "fs_crypt_seal 1"; 
     must vcluster mpirun -n 2 --map-by node --mca $setting "$odd" late "$CASE_DIR/late"
 done
 
+# Files of development versions, which had a second file: neither read nor written nor deleted.
+second() { printf 'MPICRYPT\1\0\3\0' > "$1.mpicrypt"; truncate -s 4096 "$1.mpicrypt"; }
+marked() { # marked FILE KIND: with the attribute as it was
+    python3 -c "import os, sys; os.setxattr(sys.argv[1], 'user.mpicrypt.map', b'MPICRYPT\\1\\0' + bytes([int(sys.argv[2]), 0]) + bytes(68))" "$1" "$2"
+}
+refuses_old() { # refuses_old FILE COMMAND...
+    local file=$1 before; shift
+    before=$(cksum "$file" "$file".* 2> said)
+    says "was encrypted by a development version" "$@"
+    must_fail "$@"
+    [ "$(cksum "$file" "$file".* 2> said)" = "$before" ] || fail "$*: the file was changed"
+}
+mkdir old; cp plain old/beside; : > old/empty; cp plain old/linked; ln -s linked old/link
+second old/beside; second old/empty; second old/linked
+names="beside empty link"
+if python3 -c "import os; os.setxattr('old/linked', 'user.mpicrypt.map', b'none'); os.removexattr('old/linked', 'user.mpicrypt.map')"; then
+    cp plain old/map; cp plain old/digest; : > old/emptied
+    marked old/map 1; marked old/digest 2; marked old/emptied 1
+    names+=" map digest emptied"
+else
+    echo "not tried: old attributes, which this file system does not have"
+fi
+find_romio
+for name in $names; do
+    for setting in "" "--mca fs_crypt_key_label lab" "--mca fs_crypt_require 1" "--mca fs_crypt_plain_paths $CASE_DIR/old/*"; do
+        refuses_old old/$name vcluster mpirun -n 2 $setting "$program" read "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+    done
+    refuses_old old/$name vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$program" over "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+    [ $name = link ] || refuses_old old/$name vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+    for others in ${romio:+"io $romio"} "fs ufs"; do
+        must_fail vcluster mpirun -n 2 --mca $others "$program" read "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+        must_fail vcluster mpirun -n 1 --mca $others "$program" delete "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+        [ -e old/$name ] || fail "$others: old/$name was deleted"
+    done
+done
+# Nor is a new file made where only the second one is left.
+second old/new
+refuses_old old/new vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/old/new"
+[ ! -e old/new ] || fail "a file was made"
+# What has the name of a second file, and is none, is nobody's business; nor is an old one beside a file of today.
+cp plain old/other; echo nothing > old/other.mpicrypt
+cp plain old/directory; mkdir old/directory.mpicrypt
+cp -a uneven old/today; second old/today
+for name in other directory today; do
+    must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+    must vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+    [ ! -e old/$name ] && [ -e old/$name.mpicrypt ] || fail "old/$name is left, or what lay beside it was deleted"
+done
+
 # Components that know nothing of encrypted files: neither opened nor deleted,
 # and no new file is in clear that was to be encrypted.
 rm -f file
 must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 before=$(cksum file)
-find_romio
 for others in ${romio:+"io $romio"} "fs ufs" "fbtl posix"; do
     says "MPI-IO components that can encrypt are not selected" read_it -n 4 --mca $others
     must_fail read_it -n 4 --mca $others

@@ -58,9 +58,8 @@ OMPI_DECLSPEC void ompi_common_cryptmpio_stop(void);
 typedef struct ompi_common_cryptmpio_file {
     ompio_file_t *fh;
     ompi_common_cryptmpio_posix_t posix;
-    char *sidecar;                      /* its path */
-    bool one;                           /* the file is, or will be, one file */
-    opal_cryptfile_header_t beginning;  /* its header then, once it is made */
+    char *path;                         /* of the file itself, behind all links */
+    opal_cryptfile_header_t beginning;  /* its header, once it is made */
     opal_cryptfile_t *file;             /* NULL: not encrypted, or nothing could be verified */
     opal_cryptfile_key_t *keys; /* of its regions */
     bool encrypted;                     /* the file is, on every process */
@@ -68,7 +67,6 @@ typedef struct ompi_common_cryptmpio_file {
     bool making;                        /* by this communicator, whose rank 0 holds the maker's lock */
     bool joined;                        /* other processes have made its map since this open */
     bool untested;                      /* on several nodes: whether they see one another's bytes could not be probed */
-    uint64_t made_bytes;                /* how long the sidecar was when it was made here */
     bool bare;                          /* plain and empty at opening, where plain bytes are refused, or emptied: none are read */
     bool must;                          /* fs_crypt_require, of rank 0: plain bytes are not written */
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];  /* asked for at opening; "": none */
@@ -76,7 +74,6 @@ typedef struct ompi_common_cryptmpio_file {
     bool asked[OPAL_CRYPTFILE_REGIONS_MAX]; /* regions that the program itself requested */
     unsigned denied;                    /* ompi_common_cryptmpio_denied_t: plain bytes are neither read nor written */
     bool seal;                          /* fs_crypt_seal, of rank 0 */
-    int kept;                           /* the sidecar's map slot that counts */
     uint32_t region_count;              /* in the map, on every process */
     bool uniform;                       /* all processes may do the same in all regions */
     int resizer;                        /* the lowest rank that may do everything, or 0 */
@@ -171,16 +168,8 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_
  * that the user can keep. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state);
 
-/* Local: before a file is deleted, and after; `rc`: of deleting it.  Returns 0 if the sidecar is gone, too. */
-typedef struct ompi_common_cryptmpio_doomed {
-    ompi_common_cryptmpio_posix_t posix;        /* the sidecar alone */
-    char *sidecar;
-    struct stat status;
-    bool there, used, of_another;
-} ompi_common_cryptmpio_doomed_t;
-
-OMPI_DECLSPEC void ompi_common_cryptmpio_delete_begin(const char *filename, ompi_common_cryptmpio_doomed_t *doomed);
-OMPI_DECLSPEC int ompi_common_cryptmpio_delete_end(const char *filename, ompi_common_cryptmpio_doomed_t *doomed, int rc);
+/* Local: an MPI error, which it reports, for a file that a development version encrypted. */
+OMPI_DECLSPEC int ompi_common_cryptmpio_refuse_old(const char *filename);
 
 /* Collective: this process's own MPI error code if it has one, else the largest
  * of all. */

@@ -225,70 +225,53 @@ static int file_write_ordered_end(ompi_file_t *fh, const void *buf, ompi_status_
 
 /* ---- the file's size ---- */
 
-/* Lengthens one file like set_size, but never cuts it; then allocates its room, all of it up to the end. */
-static int preallocate_one(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE bytes, int rc)
+/* Reserve space up to the end, which was at `before` and is behind a hole now if `longer`. */
+static int reserve(int fd, off_t before, off_t end, bool longer)
 {
-    OMPI_MPI_OFFSET_TYPE now = 0;
-    bool longer = false;
+    int error;
 
-    if (MPI_SUCCESS == rc && 0 == state->fh->f_rank) {
-        rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
-        longer = MPI_SUCCESS == rc && bytes > now;
-    }
+    do {
+        error = 0 == fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, end) ? 0 : errno;
+        if (EOPNOTSUPP == error) {      /* the C library writes only into the hole */
+            error = longer ? posix_fallocate(fd, before, end - before) : 0;
+        }
+    } while (EINTR == error);
+    return 0 == error ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
+}
+
+/* Lengthens the file like set_size, but never cuts it. */
+static int preallocate_encrypted(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE bytes)
+{
+    const opal_cryptfile_geometry_t *geometry = &state->beginning.geometry;
+    OMPI_MPI_OFFSET_TYPE now = 0;
+    bool root = 0 == state->fh->f_rank, longer = false;
+
+    (void) ompi_common_cryptmpio_posix_refresh(&state->posix);     /* as in set_size */
+    int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
+
+    longer = root && MPI_SUCCESS == rc && bytes > now;
     rc = ompi_common_cryptmpio_agree_any(state->fh, rc, &longer);
     if (MPI_SUCCESS == rc && longer) {
         rc = ompi_common_cryptmpio_set_size(state, bytes);
     }
-    if (MPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > 0) {
-        const opal_cryptfile_geometry_t *one = &state->beginning.geometry;
-        const off_t end = (off_t) opal_cryptfile_geometry_end(one, (uint64_t) bytes), before = (off_t) opal_cryptfile_geometry_end(one, (uint64_t) now);
-        int error;
-        do {
-            error = 0 == fallocate(state->posix.data_fd, FALLOC_FL_KEEP_SIZE, 0, end) ? 0 : errno;
-            if (EOPNOTSUPP == error) {      /* the C library writes only into the hole that was made above */
-                error = longer ? posix_fallocate(state->posix.data_fd, before, end - before) : 0;
-            }
-        } while (EINTR == error);
-        rc = 0 == error ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
+    if (MPI_SUCCESS == rc && root && bytes > 0) {
+        rc = reserve(state->posix.data_fd, (off_t) opal_cryptfile_geometry_end(geometry, (uint64_t) now),
+                     (off_t) opal_cryptfile_geometry_end(geometry, (uint64_t) bytes), longer);
     }
     return ompi_common_cryptmpio_agree(state->fh, rc);
 }
 
-/* OMPIO would read and write everything through the view of rank 0.  New bytes
- * are a hole, with space reserved. */
+/* OMPIO would read and write everything through the view of rank 0. */
 static int preallocate(ompi_file_t *fh, OMPI_MPI_OFFSET_TYPE bytes)
 {
+    const opal_cryptfile_outcome_t refused = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
     ompi_common_cryptmpio_file_t *state = state_of(fh);
-    OMPI_MPI_OFFSET_TYPE now;
 
-    if (!state->encrypted) {
-        const opal_cryptfile_outcome_t refused = {.rc = OPAL_CRYPT_ERR_ACCESS, .region = UINT32_MAX};
-        return ompi_common_cryptmpio_refuses(state, true) ? ompi_common_cryptmpio_report(state, true, &refused)
-                                                          : state->io.io_module_file_preallocate(fh, bytes);
+    if (state->encrypted) {
+        return state->posix.may_write ? preallocate_encrypted(state, bytes) : MPI_ERR_READ_ONLY;
     }
-    if (!state->posix.may_write) {
-        return MPI_ERR_READ_ONLY;
-    }
-    (void) ompi_common_cryptmpio_posix_refresh(&state->posix);     /* as in set_size */
-    int rc = state->fh->f_fs->fs_file_get_size(state->fh, &now);
-
-    if (ompi_common_cryptmpio_is_one(state)) {
-        return preallocate_one(state, bytes, ompi_common_cryptmpio_agree(state->fh, rc));
-    }
-    if (OMPI_SUCCESS == rc && 0 == state->fh->f_rank && bytes > 0) {
-        do {
-            rc = 0 == fallocate(state->posix.data_fd, 0, 0, bytes) ? 0 : errno;
-            if (EOPNOTSUPP == rc) {     /* the C library would write into existing bytes */
-                rc = bytes <= now ? 0 : posix_fallocate(state->posix.data_fd, now, bytes - now);
-            }
-        } while (EINTR == rc);
-        rc = 0 == rc ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, rc);
-    }
-    rc = ompi_common_cryptmpio_agree(state->fh, rc);
-    if (MPI_SUCCESS == rc && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
-        rc = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
-    }
-    return ompi_common_cryptmpio_agree(state->fh, rc);
+    return ompi_common_cryptmpio_refuses(state, true) ? ompi_common_cryptmpio_report(state, true, &refused)
+                                                      : state->io.io_module_file_preallocate(fh, bytes);
 }
 
 void ompi_common_cryptmpio_hook(ompi_common_cryptmpio_file_t *state)

@@ -58,7 +58,7 @@ bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 enum {
     OMPI_CRYPTMPIO_LOOK_PLAIN,
     OMPI_CRYPTMPIO_LOOK_ENCRYPTED,
-    OMPI_CRYPTMPIO_LOOK_NEW,            /* ours to create: the sidecar is open, and its maker's lock is held */
+    OMPI_CRYPTMPIO_LOOK_NEW,            /* ours to make: the maker's lock is held */
     OMPI_CRYPTMPIO_LOOK_REFUSED
 };
 
@@ -72,8 +72,6 @@ typedef struct ompi_common_cryptmpio_look {
     bool bare;                                  /* plain, empty, and its bytes would be refused, or are those of others */
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
-    uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
-    bool one;                                   /* it is one file, encrypted or ours to make */
     opal_cryptfile_header_t beginning;          /* its header, if it is encrypted */
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
@@ -84,43 +82,40 @@ typedef struct ompi_common_cryptmpio_look {
  * others that are just creating the file. */
 void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look);
 
-/* The same for a file that begins as one file, and is in use: read what it has.  *again: it is being made.  Returns an
- * MPI error, with its reason. */
-int ompi_common_cryptmpio_read_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, bool *again,
-                                   const char **topic, const char **detail);
-
-/* The same for a file that is to become one: ours to make, with the maker's lock; true: look again. */
-bool ompi_common_cryptmpio_begin_one(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);
+/* Steps of that (cryptmpio_begin.c).  Is it empty, or the remains of a maker that was killed or lost power: 512 zeros, or
+ * a whole header in state 0? */
+bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state);
+/* Such a file is ours to make, with the maker's lock; true: look again. */
+bool ompi_common_cryptmpio_begin(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);
 /* For a process that does not make it: wait for its maker; what one that was killed left is emptied, by who may write; true: look
  * again. */
-bool ompi_common_cryptmpio_clear_one(ompi_common_cryptmpio_file_t *state, int *error);
+bool ompi_common_cryptmpio_clear(ompi_common_cryptmpio_file_t *state, int *error);
 
-/* One that exists. */
-/* Does the attribute say that it was one file? */
-bool ompi_common_cryptmpio_was_one(const ompi_common_cryptmpio_look_t *look);
-/* Is it empty, or the remains of a maker that was killed or lost power: 512 zeros, or a whole header in state 0? */
-bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state);
-
-static inline bool ompi_common_cryptmpio_is_one(const ompi_common_cryptmpio_file_t *state)
+static inline bool ompi_common_cryptmpio_is_made(const ompi_common_cryptmpio_file_t *state)
 {
     return 0 != state->beginning.geometry.group_bytes;
+}
+
+/* The bytes of a file that ends at `end` on the storage. */
+static inline uint64_t ompi_common_cryptmpio_bytes(const ompi_common_cryptmpio_file_t *state, uint64_t end)
+{
+    return ompi_common_cryptmpio_is_made(state) ? opal_cryptfile_geometry_size(&state->beginning.geometry, end) : end;
 }
 
 /* Collective, for a file that was plain when it was opened: claim its creation
  * (`making`), or join the processes that have created it since. */
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
 
-/* Collective: rank 0 writes the map, which completes a sidecar that is being made, instead of `now`; that is NULL if the
- * file is made, or made anew, and may be NULL with a sidecar. */
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, bool anew);
+/* Collective: rank 0 writes the map instead of `now`; NULL: the file is made, or made anew. */
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map);
 
 /* After the map in use was replaced, which no stored map leads to any more: nothing is written with it, or read. */
 void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state);
 
-/* One file, rank 0, under the map's lock: `next` instead of `now`, in both places and the attribute.  *late: nothing is
+/* Rank 0, under the map's lock: `next` instead of `now`, in both places and the attribute.  *late: nothing is
  * written, because another process has changed a place since it had what this look found there (NULL: since it had
  * `now`). */
-int ompi_common_cryptmpio_change_one(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
                                      const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next, bool *late);
 
 /* Did the user say that a file of this name is plain, and only read (fs_crypt_plain_paths)? */
@@ -136,8 +131,8 @@ void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state);
 /* For ompi_common_cryptmpio_posix_on_wait. */
 void ompi_common_cryptmpio_lock_waits(const char *file, pid_t holder, unsigned seconds, bool last);
 
-/* Report a topic about the sidecar with the text of an errno; returns an MPI error. */
-int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error);
+/* Report a topic with the text of an errno; returns an MPI error. */
+int ompi_common_cryptmpio_show_errno(const ompi_common_cryptmpio_file_t *state, const char *topic, int error);
 
 /* Can this job have encrypted files at all?  Reports why not. */
 int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
@@ -147,20 +142,19 @@ int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
                               opal_cryptfile_key_t *keys);
 
-/* Local, with the sidecar open: mark the file as in use.  *again: the name now leads to another
- * sidecar.  Reports why the file cannot be used. */
-int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again);
+/* Local: mark the file as in use.  Reports why it cannot be used. */
+int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state);
 
 /* Collective, with the file in use.  *alone: no other handle has it, or can until ompi_common_cryptmpio_together. */
 int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone);
 int ompi_common_cryptmpio_together(ompi_common_cryptmpio_file_t *state);
 
-/* All processes open the sidecar, as rank 0 has; then they check that a lock of one
+/* Collective: all processes use the file that rank 0 has taken; then they check that a lock of one
  * keeps out the others. */
-int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state);
+int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state);
 
 /* Collective: does what one process writes under a lock reach the others under
- * theirs?  Tried in files beside it, when processes of several nodes may write. */
+ * theirs?  Tried in a file beside it, when processes of several nodes may write. */
 int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state);
 
 /* Collective, after that, where nodes may see different bytes: leave a mark that others
@@ -229,18 +223,9 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state);
  * hash that the user kept, in hexadecimal digits, or "". */
 int ompi_common_cryptmpio_demand_seal(ompi_common_cryptmpio_file_t *state, const char *root);
 
-/* What rank 0 finds of an existing seal, before the file is written; this is for one file. */
-typedef struct ompi_common_cryptmpio_before {
-    uint64_t bytes;
-    int sealed, error;
-} ompi_common_cryptmpio_before_t;
-
-ompi_common_cryptmpio_before_t ompi_common_cryptmpio_before_one(ompi_common_cryptmpio_file_t *state);
-/* Is the whole file what was sealed?  The pages are kept, for watching. */
-int ompi_common_cryptmpio_check_one(const ompi_common_cryptmpio_file_t *state, uint64_t *bytes, opal_crypt_why_t *why);
-/* Collective, once what may be sealed was accepted: fields, tables, top, and roots of the regions that this process
- * owns. */
-int ompi_common_cryptmpio_seal_one(ompi_common_cryptmpio_file_t *state, const int *owners, int teller, opal_cryptfile_tree_t *tree);
+/* Collective.  owners[i]: the rank that seals region i, or checks its seal; -1: none needs to or, if that is allowed, none
+ * can. */
+int ompi_common_cryptmpio_seal_owners(const ompi_common_cryptmpio_file_t *state, bool all_needed, int *owners);
 
 /* Collective: set how many processes do I/O in collective calls, and where each
  * one's part of the file ends. */

@@ -45,9 +45,8 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     }
     if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, NULL == bytes ? MPI_ERR_NO_MEM : MPI_SUCCESS)
         && OMPI_SUCCESS == ompi_common_cryptmpio_bcast(fh, root, bytes, count)) {
-        const opal_cryptfile_kind_t kind = ompi_common_cryptmpio_is_one(state) ? OPAL_CRYPTFILE_KIND_ONE_MAP : OPAL_CRYPTFILE_KIND_MAP;
-        rc = opal_cryptfile_map_parse_kind(bytes, count, kind, map);
-        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_parse_kind(bytes, count, kind, now) : rc;
+        rc = opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, map);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, now) : rc;
     }
     free(bytes);
     rc = 0 == count ? OPAL_CRYPT_ERR_ACCESS : rc;
@@ -156,11 +155,11 @@ static size_t map_bytes_most(const opal_cryptfile_map_t *map)
     return opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES + (size_t) map->region_count * OPAL_CRYPTFILE_WRAPPED_MAX;
 }
 
-/* One file keeps its geometry, unless it is made anew. */
+/* A file keeps its geometry, unless it is made anew. */
 static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_crypt_why_t why = {.topic = NULL};
-    int rc = 0 == map->geometry.group_bytes ? OPAL_CRYPT_OK : opal_cryptfile_geometry_fits(map, opal_cryptfile_map_bytes(map));
+    int rc = opal_cryptfile_geometry_fits(map, opal_cryptfile_map_bytes(map));
 
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-geometry", "%s", "it has data, or others have it open");
@@ -185,7 +184,7 @@ static int map_again(const ompi_common_cryptmpio_file_t *state, const opal_crypt
     return rc;
 }
 
-/* If one file has no data, its geometry does not fit more regions, and nobody else has it open, choose another one:
+/* If a file has no data, its geometry does not fit more regions, and nobody else has it open, choose another one:
  * *anew, with the lock that keeps others away, and *map. */
 static int fit_anew(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **map, bool *anew)
 {
@@ -211,7 +210,7 @@ static int fit_anew(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t **
     return MPI_SUCCESS;
 }
 
-/* One file's default map is to be replaced, which gives it another UUID and other keys: what another handle writes with
+/* The default map is to be replaced, which gives it another UUID and other keys: what another handle writes with
  * the old ones could never be read. */
 static int take_over_defaults(ompi_common_cryptmpio_file_t *state, bool *alone)
 {
@@ -275,7 +274,7 @@ static int want(const ompi_common_cryptmpio_file_t *state, const uint8_t *asks, 
     return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
 }
 
-/* `empty`: the file is one file, and has no data. */
+/* `empty`: the file is made, and has no data. */
 static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t count, bool anew, bool empty)
 {
     bool asked[OPAL_CRYPTFILE_REGIONS_MAX] = {false};
@@ -301,7 +300,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         error = take_over_defaults(state, &again);
     }
     ++map->generation;
-    if (MPI_SUCCESS == error && anew && state->one) {
+    if (MPI_SUCCESS == error && anew) {
         int rc = opal_cryptfile_geometry_choose(map, map_bytes_most(map));
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, 0));
     }
@@ -313,7 +312,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         error = check_fits(state, map);
     }
     if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_store(state, now, map, anew);
+        error = ompi_common_cryptmpio_store(state, anew ? NULL : now, map);
         gone = anew && MPI_SUCCESS == error;
     }
     opal_cryptfile_map_destroy(now);
@@ -347,7 +346,7 @@ static int has_bytes(const ompi_common_cryptmpio_file_t *state, bool *has)
     int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &bytes), errno)
                                        : MPI_SUCCESS;
 
-    *has = !(state->one && state->making) && (ompi_common_cryptmpio_is_one(state) ? opal_cryptfile_geometry_size(&state->beginning.geometry, bytes) : bytes) > 0;
+    *has = !state->making && ompi_common_cryptmpio_bytes(state, bytes) > 0;      /* remains of a maker are no data */
     return ompi_common_cryptmpio_agree_any(state->fh, error, has);
 }
 
@@ -380,7 +379,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* A new file's default map is replaced by what the program asks for. */
-        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && !has), ompi_common_cryptmpio_is_one(state) && !has);
+        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && !has), ompi_common_cryptmpio_is_made(state) && !has);
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }
     ompi_common_cryptmpio_abandon(state);

@@ -96,7 +96,10 @@ int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int
     look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN};
     struct stat status;
     bool makes = 0 == fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != lstat(filename, &status) && ENOENT == errno;
-    int error = ompi_common_cryptmpio_agree_any(fh, ompi_common_cryptmpio_info_check(&none_yet, info), &makes);
+    int error = ompi_common_cryptmpio_info_check(&none_yet, info);
+
+    error = MPI_SUCCESS == error && makes ? ompi_common_cryptmpio_refuse_old(filename) : error;
+    error = ompi_common_cryptmpio_agree_any(fh, error, &makes);
 
     wishes(filename, info, &look);
     return MPI_SUCCESS == error && makes ? may_make(&none_yet, &look) : error;
@@ -112,7 +115,7 @@ static bool is_look(const look_t *look)
     bool is = look->kind >= OMPI_CRYPTMPIO_LOOK_PLAIN && look->kind <= OMPI_CRYPTMPIO_LOOK_REFUSED
               && (OMPI_CRYPTMPIO_LOOK_REFUSED != look->kind || look->error > MPI_SUCCESS)
               && is_flag(&look->empty) && is_flag(&look->meant_plain) && is_flag(&look->asked) && is_flag(&look->bare)
-              && is_flag(&look->one) && is_flag(&look->require) && is_flag(&look->seal) && is_flag(&look->durable)
+              && is_flag(&look->require) && is_flag(&look->seal) && is_flag(&look->durable)
               && is_text(look->label, sizeof(look->label)) && is_text(look->algorithm, sizeof(look->algorithm))
               && is_text(look->root, sizeof(look->root));
 
@@ -158,7 +161,6 @@ static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     int error = hand_out(state, look);
     state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
-    state->one = look->one;
     state->seal = look->seal;
     state->must = look->require;
     state->bare = look->bare;
@@ -177,50 +179,12 @@ static void forget(look_t *look)
 
 /* ---- all processes ---- */
 
-/* Rank 0, before anything in the sidecar is trusted, or appended to it. */
-static int see_whole(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
-{
-    opal_cryptfile_sidecar_header_t header;
-    opal_crypt_why_t why = {.topic = NULL};
-    int rc = opal_cryptfile_sidecar_read(&state->posix.super, &header);
-
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_sidecar_whole(&state->posix.super, &header, map, &why) : rc;
-    return NULL == why.topic ? ompi_common_cryptmpio_stored(state, rc, "its sidecar cannot be read") : ompi_common_cryptmpio_told(state, rc, &why);
-}
-
-static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_map_digest_t *b)
-{
-    return 0 == memcmp(a->uuid, b->uuid, sizeof(b->uuid)) && a->generation == b->generation && 0 == memcmp(a->hash, b->hash, sizeof(b->hash));
-}
-
-/* Rank 0 makes the copies agree; any process may ask for it. */
-static int repair(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states, int best, bool differ)
-{
-    const opal_cryptfile_map_t *map = states[best].map;
-    const opal_cryptfile_map_digest_t *head = &states[best].head;
-    int rc = OPAL_CRYPT_OK, slot = -1;
-
-    for (int i = 0; i < 2; ++i) {
-        const opal_cryptfile_map_digest_t *other = &states[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i].head;
-        slot = same_map(other, head) ? i : slot;
-    }
-    if (slot < 0) {
-        rc = opal_cryptfile_sidecar_map_write(&state->posix.super, map, 1);
-        slot = 0;
-    }
-    state->kept = slot;
-    if (OPAL_CRYPT_OK == rc && differ) {
-        rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
-    }
-    return rc;
-}
-
 static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states)
 {
     opal_crypt_why_t why;
 
     if (states[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present) {
-        (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-map-repaired", "%s", state->sidecar);
+        (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-map-repaired", "%s", "");
         ompi_common_cryptmpio_show(state, &why);
     }
 }
@@ -241,9 +205,6 @@ static int best_of(const look_t *look, const opal_cryptfile_copy_state_t *states
 {
     opal_cryptfile_copy_t chosen;
 
-    if (!look->one) {
-        return opal_cryptfile_copy_choose(states, look->uuid, differ, why);
-    }
     return OPAL_CRYPT_OK == opal_cryptfile_header_choose(states, &look->beginning, &chosen, differ, why) ? (int) chosen : -1;
 }
 
@@ -276,8 +237,8 @@ static int choose(ompi_common_cryptmpio_file_t *state, const look_t *look, opal_
     return MPI_SUCCESS;
 }
 
-/* In one file, copies are judged separately: only those in places have a CRC, and both places would share one map. */
-static int judge_one(const look_t *look, opal_cryptfile_copy_state_t *states)
+/* Separately: only those in places have a CRC, and both places would share one map. */
+static int judge(const look_t *look, opal_cryptfile_copy_state_t *states)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     int rc = opal_cryptfile_copy_judge_kind(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
@@ -289,35 +250,28 @@ static int judge_one(const look_t *look, opal_cryptfile_copy_state_t *states)
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
-/* Copies of the same bytes are judged once. */
-static int judge(const look_t *look, opal_cryptfile_copy_state_t *states)
+/* Rank 0 makes the copies agree; any process may ask for it. */
+static int repair(ompi_common_cryptmpio_file_t *state, const look_t *look, const opal_cryptfile_copy_state_t *states, int best)
 {
-    int rc = OPAL_CRYPT_OK;
+    const opal_cryptfile_map_t *map = states[best].map;
+    bool late;
+    int error = ompi_common_cryptmpio_stored(state, ompi_common_cryptmpio_change_map(state, look, map, map, &late), "its map cannot be stored");
 
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
-        int k = 0;
-        while (k < i && (look->sizes[k] != look->sizes[i] || 0 == look->sizes[i] ||
-                         0 != memcmp(look->copies[k], look->copies[i], look->sizes[i]))) {
-            ++k;
-        }
-        if (k < i) {
-            opal_cryptfile_copy_again(&states[k], &states[i]);
-        } else {
-            rc = opal_cryptfile_copy_judge(look->copies[i], look->sizes[i], ompi_common_cryptmpio_keystore(), &states[i]);
-        }
+    if (!late && MPI_SUCCESS == error) {        /* late: who changed it since has made them agree */
+        warn_of_repair(state, states);
     }
-    return ompi_common_cryptmpio_error(rc, 0);
+    return error;
 }
 
 static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
-    bool differ, late = false;
+    bool differ = false;
     int best = -1, error = MPI_SUCCESS;
 
     state->encrypted = true;
     error = ompi_common_cryptmpio_usable(state);
-    error = MPI_SUCCESS != error ? error : look->one ? judge_one(look, states) : judge(look, states);
+    error = MPI_SUCCESS == error ? judge(look, states) : error;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_agree(state->fh, choose(state, look, states, &best, &differ));
@@ -327,19 +281,10 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     }
     if (MPI_SUCCESS == error) {
         state->beginning = look->beginning;     /* the map has the same one */
-        error = ompi_common_cryptmpio_open_sidecar(state);
+        error = ompi_common_cryptmpio_join(state);
     }
-    if (MPI_SUCCESS == error && 0 == state->fh->f_rank && !look->one) {
-        error = see_whole(state, states[best].map);
-    }
-    if (MPI_SUCCESS == error && state->posix.may_write && 0 == state->fh->f_rank) {
-        const opal_cryptfile_map_t *map = states[best].map;
-        int rc = !look->one ? repair(state, states, best, differ)
-                 : differ   ? ompi_common_cryptmpio_change_one(state, look, map, map, &late) : OPAL_CRYPT_OK;
-        error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
-        if (differ && !late && MPI_SUCCESS == error) {      /* late: who changed it since has made them agree */
-            warn_of_repair(state, states);
-        }
+    if (MPI_SUCCESS == error && differ && state->posix.may_write && 0 == state->fh->f_rank) {
+        error = repair(state, look, states, best);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
@@ -412,9 +357,8 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
         return error;
     }
     made->fh = fh;
-    made->kept = -1;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
-    made->sidecar = ompi_common_cryptmpio_posix_sidecar(filename);
+    made->path = realpath(filename, NULL);
     error = look_and_tell(made, &look);
     if (MPI_SUCCESS == error) {
         error = act(made, &look);
@@ -446,6 +390,6 @@ void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state)
     opal_cryptfile_destroy(state->file);
     ompi_common_cryptmpio_abandon(state);
     ompi_common_cryptmpio_posix_close(&state->posix);
-    free(state->sidecar);
+    free(state->path);
     free(state);
 }

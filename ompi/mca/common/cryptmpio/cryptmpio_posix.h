@@ -50,28 +50,13 @@ int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix
  * system has no attributes. */
 int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
                                                 const opal_cryptfile_map_t *map);
-int ompi_common_cryptmpio_posix_attribute_remove(const ompi_common_cryptmpio_posix_t *posix);
-
 /* Sync both parts to storage.  A caller that syncs the data itself calls sync_begin before and
  * sync_sidecar after it, so that the sidecar is written back while the caller waits for the data. */
 int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix);
 void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix);
 int ompi_common_cryptmpio_posix_sync_sidecar(const ompi_common_cryptmpio_posix_t *posix);
 
-/* ---- creating: several processes may try at the same time (cryptmpio_posix_make.c) ---- */
-
-/* Wait until no other process is making the open sidecar, and keep others from it: a
- * process that may only read keeps out makers, but not other readers.  *there: the path
- * still leads to the open sidecar.  ERR_STORAGE with errno: there are no locks. */
-int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool *there);
-void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *posix);
-
-/* Does the sidecar have neither a map nor space for anything else yet? */
-bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix);
-
-/* Under the lock: give the new sidecar the data's access rights, as far as its maker may.  (Not the umask's: that
- * is for new files, and the data exists already.) */
-void ompi_common_cryptmpio_posix_admit(const ompi_common_cryptmpio_posix_t *posix);
+/* ---- the file's rights ---- */
 
 /* Copy the access control list of `of`, or remove fd's if `of` has none; false: errno. */
 bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of);
@@ -79,10 +64,6 @@ bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of);
 /* Has it no access control list?  With one, the group bits of the mode are the list's mask, not the rights of
  * the group. */
 bool ompi_common_cryptmpio_posix_no_acl(int of);
-
-/* Under the lock: delete the unfinished sidecar, and close it.  ERR_STORAGE with errno:
- * it is still there. */
-int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
 
 /* Under the lock: rename the sidecar to UUID.mpic-old in the same directory, never over an existing file, and
  * close it.  ERR_STORAGE with errno: it still has its old name. */
@@ -115,18 +96,16 @@ bool ompi_common_cryptmpio_posix_uuid(const ompi_common_cryptmpio_posix_t *posix
 bool ompi_common_cryptmpio_posix_uuid_at(const char *path, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
 bool ompi_common_cryptmpio_posix_is_of(ompi_common_cryptmpio_posix_t *posix, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
 
-/* ---- using (cryptmpio_posix_use.c): many processes, or one that replaces the parts ---- */
+/* ---- using (cryptmpio_posix_use.c): many processes, or one that replaces or seals it; and making, by one ---- */
 
 typedef enum {
-    OMPI_CRYPTMPIO_USE_OURS,            /* until the sidecar is closed */
+    OMPI_CRYPTMPIO_USE_OURS,            /* until it is closed */
     OMPI_CRYPTMPIO_USE_BUSY,            /* another has it exclusively or, for an exclusive request, at all */
-    OMPI_CRYPTMPIO_USE_OTHER_SIDECAR,   /* the name now leads to another one: open that */
-    OMPI_CRYPTMPIO_USE_OTHER_DATA
+    OMPI_CRYPTMPIO_USE_OTHER            /* the path now leads to another file */
 } ompi_common_cryptmpio_use_t;
 
-/* With both parts open, before anything in them is trusted.  Does not wait.  ERR_STORAGE with
- * errno: there are no locks. */
-int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool alone,
+/* Before anything in the file is trusted.  Does not wait.  ERR_STORAGE with errno: there are no locks. */
+int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, const char *path, bool alone,
                                     ompi_common_cryptmpio_use_t *use);
 
 /* For messages: why the file cannot be used, if the result is not USE_OURS. */
@@ -134,6 +113,11 @@ const char *ompi_common_cryptmpio_posix_why_not(ompi_common_cryptmpio_use_t use)
 
 /* Does that path lead to the open file? */
 bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
+
+/* Wait until no other process is making the file, and keep others from it: a process that may only read keeps out makers,
+ * but not other readers.  *there: the path still leads to the file.  ERR_STORAGE with errno: there are no locks. */
+int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix, const char *path, bool *there);
+void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *posix);
 
 /* ---- locks, besides those of blocks ---- */
 

@@ -29,31 +29,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Another process may have deleted it, and a third may have created a new one. */
-static bool lies_at(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
-{
-    char data[PATH_MAX];
-
-    if (!ompi_common_cryptmpio_posix_is_one(posix)) {
-        return ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar);
-    }
-    snprintf(data, sizeof(data), "%.*s", (int) (strlen(sidecar) - strlen(OPAL_CRYPTFILE_SIDECAR_SUFFIX)), sidecar);
-    return ompi_common_cryptmpio_posix_lies_at(posix->data_fd, data);
-}
-
-int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, bool *there)
-{
-    int rc = posix->super.lock(&posix->super, OMPI_CRYPTMPIO_LOCK_MAKER, 1, posix->may_write);
-
-    *there = OPAL_CRYPT_OK == rc && lies_at(posix, sidecar);
-    return rc;
-}
-
-void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *posix)
-{
-    (void) posix->super.unlock(&posix->super, OMPI_CRYPTMPIO_LOCK_MAKER, 1);
-}
-
 #define ACL "system.posix_acl_access"
 
 static bool there_is_none(void) { return ENODATA == errno || EOPNOTSUPP == errno; }
@@ -69,45 +44,6 @@ bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of)
         return 0 == fsetxattr(fd, ACL, list, (size_t) bytes, 0);
     }
     return there_is_none() && (0 == fremovexattr(fd, ACL) || there_is_none());      /* inherited from its directory */
-}
-
-/* Only for a new, empty file: somebody may have given this name to a private file of ours.  If the sidecar cannot
- * have the data's group, its own group gets the rights of others; if the data has a list, the mode stays as it is. */
-void ompi_common_cryptmpio_posix_admit(const ompi_common_cryptmpio_posix_t *posix)
-{
-    const int fd = posix->sidecar_fd;
-    struct stat data, side;
-
-    if (0 != fstat(posix->data_fd, &data) || 0 != fstat(fd, &side) || 0 != side.st_size || 1 != side.st_nlink
-        || geteuid() != side.st_uid) {
-        return;
-    }
-    const bool list = !ompi_common_cryptmpio_posix_no_acl(posix->data_fd);
-    const bool same = (side.st_uid == data.st_uid && side.st_gid == data.st_gid) || 0 == fchown(fd, data.st_uid, data.st_gid)
-                || side.st_gid == data.st_gid || 0 == fchown(fd, (uid_t) -1, data.st_gid);
-    if (same && ompi_common_cryptmpio_posix_copy_acl(fd, posix->data_fd)) {
-        (void) fchmod(fd, data.st_mode & 0666);
-    } else if (!same && !list) {
-        (void) fchmod(fd, (data.st_mode & 0606) | (data.st_mode & 06) << 3);
-    }
-}
-
-bool ompi_common_cryptmpio_posix_is_vacant(ompi_common_cryptmpio_posix_t *posix)
-{
-    uint64_t bytes;
-
-    return OPAL_CRYPT_OK == posix->super.size(&posix->super, OPAL_CRYPTFILE_SIDECAR, &bytes) &&
-           bytes <= OPAL_CRYPTFILE_SIDECAR_FREE;
-}
-
-int ompi_common_cryptmpio_posix_abandon(ompi_common_cryptmpio_posix_t *posix, const char *sidecar)
-{
-    int rc = !lies_at(posix, sidecar) || 0 == unlink(sidecar) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
-    int error = errno;
-
-    ompi_common_cryptmpio_posix_close(posix);
-    errno = error;
-    return rc;
 }
 
 int ompi_common_cryptmpio_posix_rename(const char *from, const char *to)
@@ -159,7 +95,7 @@ int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, 
     if (OPAL_CRYPT_OK != opal_cryptfile_sidecar_read(&posix->super, &header)) {
         memset(header.uuid, 0, sizeof(header.uuid));
     }
-    int rc = !lies_at(posix, sidecar) || 0 == rename_aside(sidecar, header.uuid) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+    int rc = !ompi_common_cryptmpio_posix_lies_at(posix->sidecar_fd, sidecar) || 0 == rename_aside(sidecar, header.uuid) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
     int error = errno;
 
     ompi_common_cryptmpio_posix_close(posix);

@@ -194,8 +194,3 @@ int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posi
     }
     return 0 == rc || none_there() ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
-
-int ompi_common_cryptmpio_posix_attribute_remove(const ompi_common_cryptmpio_posix_t *posix)
-{
-    return 0 == fremovexattr(posix->data_fd, OMPI_CRYPTMPIO_ATTRIBUTE) || none_there() ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
-}

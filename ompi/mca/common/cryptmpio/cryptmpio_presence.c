@@ -6,7 +6,7 @@
  * may write to the same file.  So every process that opens a file for writing leaves a mark
  * for as long as it is open, where nodes could see different bytes:
  *
- *     mark     a shared lock on one byte of the sidecar, chosen among 2^32 by the node's
+ *     mark     a shared lock on one byte, chosen among 2^32 by the node's
  *              name and boot id: a lock needs no byte to exist
  *     proven   a shared lock on one more, by a job whose probe succeeded
  *     gate     held while a job checks for marks and leaves its own: of two that come at
@@ -63,7 +63,7 @@ static int refuse(const ompi_common_cryptmpio_file_t *state)
 {
     opal_crypt_why_t why;
 
-    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-elsewhere", "%s", state->sidecar);
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-elsewhere", "%s", "");
     ompi_common_cryptmpio_show(state, &why);
     return MPI_ERR_FILE_IN_USE;
 }
@@ -75,14 +75,14 @@ static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
     int error = MPI_SUCCESS;
 
     if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_GATE, 1, true)) {
-        return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+        return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
     bool elsewhere = taken(state, NODES_FIRST, mark - NODES_FIRST) ||
                      taken(state, mark + 1, NODES_FIRST + NODES - mark - 1);
     if (elsewhere && !taken(state, OMPI_CRYPTMPIO_LOCK_PROVEN, 1)) {
         error = refuse(state);
     } else if (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false)) {
-        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+        error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
     (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_GATE, 1);
     return error;
@@ -99,11 +99,11 @@ int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state)
         error = look_and_mark(state, mark);
     } else if (root && (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false) ||
                         (apart && !state->untested && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROVEN, 1, false)))) {
-        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+        error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error && !root && OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false)) {
-        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+        error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
     return ompi_common_cryptmpio_agree(state->fh, error);
 }

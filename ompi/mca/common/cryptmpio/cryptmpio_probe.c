@@ -6,18 +6,15 @@
  * is read under the next one.  Some do neither unless configured to, and none says
  * so; so it is tried when a file is opened for writing.
  *
- *     rank 0  lock the sidecar, close another descriptor of it, still locked? |
- *     others                                                                  | taken?
+ *     rank 0  lock the file, close another descriptor of it, still locked? |
+ *     others                                                               | taken?
  *
  *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
  *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe
- *                                                                       and FILE.mpicrypt.probe-data
  *
- * These are two files, like the parts, and one lock covers both or only one, as for
- * the parts.
- * The second write also lengthens the file: new space is allocated at its end.
- * Rank 0 holds the lock of the sidecar throughout, so that communicators that open the
- * same file run their probes one after the other.
+ * The second write also lengthens that file: new space is allocated at its end.
+ * Rank 0 holds the first lock throughout, so that communicators that open the same file
+ * run their probes one after the other.
  */
 #include "cryptmpio_internal.h"
 
@@ -36,7 +33,7 @@ static int probe_locks(ompi_common_cryptmpio_file_t *state)
     opal_cryptfile_storage_t *storage = &state->posix.super;
     bool root = 0 == state->fh->f_rank, is_free = false;
     int error = root && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, true)
-                    ? ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno) : MPI_SUCCESS;
+                    ? ompi_common_cryptmpio_show_errno(state, "file-locks", errno) : MPI_SUCCESS;
 
     if (root && MPI_SUCCESS == error && !ompi_common_cryptmpio_posix_lock_stays(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE)) {
         opal_crypt_why_t why;
@@ -50,23 +47,23 @@ static int probe_locks(ompi_common_cryptmpio_file_t *state)
     }
     if (!root && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &is_free) ||
                   is_free)) {
-        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", is_free ? 0 : errno);
+        error = ompi_common_cryptmpio_show_errno(state, "file-locks", is_free ? 0 : errno);
     }
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
-/* ---- probe files ---- */
+/* ---- the probe file ---- */
 
 /* Under the lock: write `value` pages filled with `value`, or check that they are there. */
-static bool in_part(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, bool writing, uint8_t value)
+static bool pages(opal_cryptfile_storage_t *storage, bool writing, uint8_t value)
 {
     uint8_t bytes[2 * BYTES];
     const opal_cryptfile_extent_t extent = {0, bytes, (size_t) value * BYTES};
     uint64_t size = 0;
 
     memset(bytes, writing ? value : 0, sizeof(bytes));
-    int rc = writing ? storage->write(storage, part, &extent, 1) : storage->read(storage, part, &extent, 1);
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, part, &size) : rc;
+    int rc = writing ? storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1) : storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &size) : rc;
     if (OPAL_CRYPT_OK == rc) {
         errno = ESTALE;
     }
@@ -80,8 +77,7 @@ static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t v
     if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, writing)) {
         return false;
     }
-    bool right = in_part(storage, OPAL_CRYPTFILE_DATA, writing, value) &&
-                 in_part(storage, OPAL_CRYPTFILE_SIDECAR, writing, value);
+    bool right = pages(storage, writing, value);
     int error = errno;
     if (OPAL_CRYPT_OK != storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1)) {
         return false;
@@ -92,7 +88,7 @@ static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t v
 
 static int failed(ompi_common_cryptmpio_file_t *state, bool right)
 {
-    int error = right ? MPI_SUCCESS : ompi_common_cryptmpio_show_sidecar(state, "file-stale", errno);
+    int error = right ? MPI_SUCCESS : ompi_common_cryptmpio_show_errno(state, "file-stale", errno);
 
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
@@ -111,73 +107,52 @@ static int write_and_look(ompi_common_cryptmpio_file_t *state, ompi_common_crypt
     return error;
 }
 
-typedef struct names {
-    char *sidecar, *data;
-} names_t;
-
-/* Open both probe files; `creating` as for open(2). */
-static bool open_both(const ompi_common_cryptmpio_file_t *state, const names_t *names, int creating,
-                      ompi_common_cryptmpio_posix_t *probe)
+/* `creating` as for open(2). */
+static bool open_probe(const ompi_common_cryptmpio_file_t *state, const char *name, int creating, ompi_common_cryptmpio_posix_t *probe)
 {
     struct stat status;
+    int fd = 0 == fstat(state->posix.data_fd, &status) ? open(name, O_RDWR | creating | O_NOFOLLOW | O_CLOEXEC, status.st_mode & 0666) : -1;
 
-    ompi_common_cryptmpio_posix_init(probe, -1, true);
-    if (NULL == names->sidecar || NULL == names->data || 0 != fstat(state->posix.data_fd, &status)) {
-        return false;
-    }
-    int fd = open(names->data, O_RDWR | creating | O_NOFOLLOW | O_CLOEXEC, status.st_mode & 0666);
-    if (fd < 0) {
-        return false;
-    }
     ompi_common_cryptmpio_posix_init(probe, fd, true);
-    probe->both = state->posix.both;
-    return OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_open(probe, names->sidecar, creating);
-}
-
-static void remove_both(const names_t *names)
-{
-    (void) unlink(names->sidecar);
-    (void) unlink(names->data);
+    ompi_common_cryptmpio_posix_one(probe);
+    return fd >= 0;
 }
 
 /* If the directory is not writable, nothing can be tried; a message says so. */
 static int probe_bytes(ompi_common_cryptmpio_file_t *state)
 {
+    ompi_common_cryptmpio_posix_t probe = {.data_fd = -1};
     bool root = 0 == state->fh->f_rank, ready = false;
-    ompi_common_cryptmpio_posix_t probe;
-    names_t names = {NULL, NULL};
-    int why = ENOMEM;
+    char *name = NULL;
+    int why = 0;
 
-    ompi_common_cryptmpio_posix_init(&probe, -1, true);
-    if (asprintf(&names.sidecar, "%s.probe", state->sidecar) < 0) {
-        names.sidecar = NULL;
+    if (asprintf(&name, "%s.mpicrypt.probe", state->path) < 0) {
+        name = NULL;
     }
-    if (asprintf(&names.data, "%s.probe-data", state->sidecar) < 0) {
-        names.data = NULL;
-    }
-    if (root && NULL != names.sidecar && NULL != names.data) {
-        remove_both(&names);            /* left by a killed process */
-        ready = open_both(state, &names, O_CREAT | O_EXCL, &probe);
+    int error = ompi_common_cryptmpio_agree(state->fh, NULL == name ? MPI_ERR_NO_MEM : MPI_SUCCESS);
+    if (root && MPI_SUCCESS == error) {
+        (void) unlink(name);            /* left by a killed process */
+        ready = open_probe(state, name, O_CREAT | O_EXCL, &probe);
         why = errno;
     }
-    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast_flag(state->fh, &ready) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_bcast_flag(state->fh, &ready)) {
+        error = MPI_ERR_INTERN;
+    }
     state->untested = !ready;
     if (root && MPI_SUCCESS == error && !ready) {
-        (void) ompi_common_cryptmpio_show_sidecar(state, "file-untested", why);
+        (void) ompi_common_cryptmpio_show_errno(state, "file-untested", why);
     }
     if (MPI_SUCCESS == error && ready) {
-        error = failed(state, root || open_both(state, &names, 0, &probe));
+        error = failed(state, root || open_probe(state, name, 0, &probe));
         error = MPI_SUCCESS == error ? write_and_look(state, &probe) : error;
     }
-    ompi_common_cryptmpio_posix_close(&probe);
     if (probe.data_fd >= 0) {
         close(probe.data_fd);
     }
-    if (root && NULL != names.sidecar && NULL != names.data) {
-        remove_both(&names);
+    if (root && ready) {
+        (void) unlink(name);
     }
-    free(names.sidecar);
-    free(names.data);
+    free(name);
     return error;
 }
 

@@ -32,7 +32,7 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
         opal_cryptfile_seal_cut(state->file, (uint64_t) size, MPI_SUCCESS == error);
     }
     if (MPI_SUCCESS == error && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&state->posix)) {
-        error = ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);     /* a node may cache the old size */
+        error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);     /* a node may cache the old size */
     }
     return ompi_common_cryptmpio_agree(state->fh, error);       /* or the others would wait for one that failed */
 }

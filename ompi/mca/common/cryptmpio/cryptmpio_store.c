@@ -1,13 +1,9 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Writing a file's map, by rank 0: sidecar first, then the data's attribute.  The map
- * of a new file, and one that replaces a default map, are written under the maker's
- * lock, which tells others that the parts do not match yet.  The next process after a
- * killed maker finds an empty file without an attribute, as if none had been made, and
- * a sidecar to complete or to set aside:
- *
- *     map from defaults   no attribute | sidecar: vacant | header, map | attribute
+ * Writing a file's map, by rank 0.  A file is made, or made anew, under the maker's lock, which tells others that it is
+ * not complete yet; its state says so to the next process after a maker that was killed.  A map that takes the place of
+ * another one is written under the map's lock.
  */
 #include "cryptmpio_internal.h"
 
@@ -22,20 +18,20 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
 
     if (NULL != state->posix.super.barrier) {
         rc = ompi_common_cryptmpio_posix_sync(&state->posix);
-        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->sidecar) : rc;
+        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->path) : rc;
     }
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
-/* Makes one file, under the maker's lock, also over one that another process began. */
-static int make_one(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+/* Under the maker's lock, also over a file that another process began. */
+static int make_file(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     int rc = opal_cryptfile_make_begin(storage, map);
 
     rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_make_end(storage, map) : rc;
-    return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->sidecar) : rc;
+    return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->path) : rc;
 }
 
 /* Does a place still have what was read there at opening? */
@@ -54,7 +50,7 @@ static int has_as_read(ompi_common_cryptmpio_file_t *state, const ompi_common_cr
     return rc;
 }
 
-int ompi_common_cryptmpio_change_one(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
                                      const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next, bool *late)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -87,34 +83,17 @@ static int show_came_late(const ompi_common_cryptmpio_file_t *state, const char 
     return ompi_common_cryptmpio_error(rc, 0);
 }
 
-static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, bool anew)
+/* `now`: the map that it replaces; NULL: the file is made. */
+static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map)
 {
     bool late = false;
-    int rc = OPAL_CRYPT_OK;
+    int rc = NULL == now ? make_file(state, map) : ompi_common_cryptmpio_change_map(state, NULL, now, map, &late);
 
-    if (state->one) {
-        rc = anew ? make_one(state, map) : ompi_common_cryptmpio_change_one(state, NULL, now, map, &late);
-        return late ? show_came_late(state, "another process changed its map since it was opened")
-               : OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
-    }
-    if (anew) {
-        rc = opal_cryptfile_sidecar_create(&state->posix.super, map->uuid);
-        state->kept = -1;
-    }
-    if (OPAL_CRYPT_OK == rc && !anew) {     /* sync the map that stays before the other slot is overwritten */
-        rc = ompi_common_cryptmpio_posix_sync_sidecar(&state->posix);
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_sidecar_map_write(&state->posix.super, map, state->kept);
-        state->kept = 0 == state->kept;
-    }
-    if (OPAL_CRYPT_OK == rc) {
-        rc = ompi_common_cryptmpio_posix_attribute_write(&state->posix, map);
-    }
-    return OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
+    return late ? show_came_late(state, "another process changed its map since it was opened")
+           : OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
-/* Is it still one file that nobody has made anew, or written to? */
+/* Has nobody made it anew, or written to it? */
 static bool is_as_made(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -134,31 +113,15 @@ static bool is_as_made(ompi_common_cryptmpio_file_t *state)
  * none has replaced it. */
 static int write_over_defaults(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, bool *lost)
 {
-    opal_cryptfile_storage_t *storage = &state->posix.super;
-    uint64_t bytes;
     bool there;
-    int rc = ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->sidecar, &there);
 
-    if (OPAL_CRYPT_OK != rc) {
-        return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->path, &there)) {
+        return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
-    if (state->one) {
-        there = there && is_as_made(state);
-        bytes = state->made_bytes;
-    } else {
-        rc = storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &bytes);
-    }
-    int error = OPAL_CRYPT_OK != rc ? ompi_common_cryptmpio_error(rc, errno)
-                : !there || bytes != state->made_bytes ? show_came_late(state, "others use it with the map that the defaults made")
-                                                        : MPI_SUCCESS;
-    if (MPI_SUCCESS == error && !state->one) {      /* in one file, the state says so */
-        rc = ompi_common_cryptmpio_posix_attribute_remove(&state->posix);
-        error = ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
-    }
+    int error = there && is_as_made(state) ? MPI_SUCCESS : show_came_late(state, "others use it with the map that the defaults made");
     if (MPI_SUCCESS == error) {
-        error = write_map(state, NULL, map, true);
+        error = write_map(state, NULL, map);
         *lost = MPI_SUCCESS != error;
-        (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);      /* for the next attempt */
     }
     ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
     return error;
@@ -173,25 +136,20 @@ void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state)
     }
 }
 
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, bool anew)
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map)
 {
-    opal_cryptfile_storage_t *storage = &state->posix.super;
-    int error = state->making ? ompi_common_cryptmpio_open_sidecar(state) : MPI_SUCCESS;
+    int error = state->making ? ompi_common_cryptmpio_join(state) : MPI_SUCCESS;
     bool lost = false;
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        error = anew && !state->making ? write_over_defaults(state, map, &lost) : write_map(state, now, map, anew);
+        error = NULL == now && !state->making ? write_over_defaults(state, map, &lost) : write_map(state, now, map);
         if (MPI_SUCCESS == error && state->making) {
-            (void) storage->size(storage, OPAL_CRYPTFILE_SIDECAR, &state->made_bytes);
             ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
-            state->making = false;
         }
     }
     error = ompi_common_cryptmpio_agree_any(state->fh, error, &lost);
     if (MPI_SUCCESS == error) {
         state->making = false;
-    }
-    if (MPI_SUCCESS == error && state->one) {
         memcpy(state->beginning.uuid, map->uuid, sizeof(map->uuid));
         state->beginning.geometry = map->geometry;
     }
@@ -203,9 +161,7 @@ int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_
 
 void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state)
 {
-    if (state->making && 0 == state->fh->f_rank && !state->one) {
-        (void) ompi_common_cryptmpio_posix_abandon(&state->posix, state->sidecar);
-    } else if (state->making) {
+    if (state->making) {
         ompi_common_cryptmpio_posix_close(&state->posix);
     }
     state->making = false;

@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * From a map that all processes agree on to an open file: the sidecar and the
- * engine.
+ * From a map that all processes agree on to an open file: locks and the engine.
  */
 #include "cryptmpio_internal.h"
 
@@ -27,28 +26,27 @@ int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state)
     return MPI_ERR_ACCESS;
 }
 
-/* ---- the sidecar ---- */
+/* ---- all processes use it ---- */
 
-int ompi_common_cryptmpio_show_sidecar(const ompi_common_cryptmpio_file_t *state, const char *topic, int error)
+int ompi_common_cryptmpio_show_errno(const ompi_common_cryptmpio_file_t *state, const char *topic, int error)
 {
     opal_crypt_why_t why;
 
-    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_STORAGE, topic, "%s: %s", state->sidecar, strerror(error));
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_STORAGE, topic, "%s", strerror(error));
     ompi_common_cryptmpio_show(state, &why);
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
-/* A reader may do without locks, and keeps the parts that it has open if others replace them. */
-int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state, bool *again)
+/* A reader may do without locks, and keeps the file that it has open if others replace it. */
+int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
     opal_crypt_why_t why;
 
-    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&state->posix, state->sidecar, false, &use) && state->posix.may_write) {
-        return ompi_common_cryptmpio_show_sidecar(state, "file-locks", errno);
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&state->posix, state->path, false, &use) && state->posix.may_write) {
+        return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
-    *again = OMPI_CRYPTMPIO_USE_OTHER_SIDECAR == use;
-    if (OMPI_CRYPTMPIO_USE_OURS == use || *again) {
+    if (OMPI_CRYPTMPIO_USE_OURS == use) {
         return MPI_SUCCESS;
     }
     (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-busy", "%s", ompi_common_cryptmpio_posix_why_not(use));
@@ -96,44 +94,34 @@ int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone
 }
 
 /* All ranks opened the file by name: is it the one that rank 0 looked at?  One that is being made has no header yet. */
-static int is_same_one(ompi_common_cryptmpio_file_t *state)
+static int is_same_file(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_header_t header;
-    opal_cryptfile_state_t begun;
+    opal_cryptfile_state_t said;
     bool magic;
-    if (state->making) {
+    int rc = state->making ? OPAL_CRYPT_OK : opal_cryptfile_beginning_read(&state->posix.super, &magic, &header, &said);
+
+    if (OPAL_CRYPT_OK == rc
+        && (state->making || (magic && 0 == memcmp(header.uuid, state->beginning.uuid, sizeof(header.uuid))
+                              && opal_cryptfile_geometry_same(&header.geometry, &state->beginning.geometry)))) {
         return MPI_SUCCESS;
     }
-    int rc = opal_cryptfile_beginning_read(&state->posix.super, &magic, &header, &begun);
-
-    if (OPAL_CRYPT_OK != rc || !magic || 0 != memcmp(header.uuid, state->beginning.uuid, sizeof(header.uuid)) ||
-        !opal_cryptfile_geometry_same(&header.geometry, &state->beginning.geometry)) {
-        return ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", OPAL_CRYPT_ERR_STORAGE == rc ? errno : ESTALE);
-    }
-    return MPI_SUCCESS;
+    return ompi_common_cryptmpio_show_errno(state, "file-failed", OPAL_CRYPT_ERR_STORAGE == rc ? errno : ESTALE);
 }
 
-/* Open the sidecar that rank 0 has: no process can have replaced it meanwhile. */
-static int open_as_root(ompi_common_cryptmpio_file_t *state)
+static int join_root(ompi_common_cryptmpio_file_t *state)
 {
-    bool again = false;
+    int error = is_same_file(state);
 
-    if (state->one) {
-        int same = is_same_one(state);
-        if (MPI_SUCCESS != same) {
-            return same;
-        }
+    if (MPI_SUCCESS == error) {
         ompi_common_cryptmpio_posix_one(&state->posix);
-    } else if (NULL == state->sidecar || OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_open(&state->posix, state->sidecar, 0)) {
-        return ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", errno);
     }
-    int error = state->posix.may_write ? ompi_common_cryptmpio_take(state, &again) : MPI_SUCCESS;
-    return again ? ompi_common_cryptmpio_show_sidecar(state, "file-sidecar", ESTALE) : error;
+    return MPI_SUCCESS == error && state->posix.may_write ? ompi_common_cryptmpio_take(state) : error;
 }
 
-int ompi_common_cryptmpio_open_sidecar(ompi_common_cryptmpio_file_t *state)
+int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state)
 {
-    int error = 0 == state->fh->f_rank ? MPI_SUCCESS : open_as_root(state);
+    int error = 0 == state->fh->f_rank ? MPI_SUCCESS : join_root(state);
 
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS != error || !state->posix.may_write) {

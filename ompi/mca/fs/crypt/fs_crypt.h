@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * fs/crypt wraps the file system's own component (ufs, lustre, gpfs ...), which
- * does the actual work; here encrypted files get their sidecar, their map and
- * their engine.  Plain files pass through.
+ * does the actual work; here encrypted files get their map and their engine.
+ * Plain files pass through.
  */
 #ifndef OMPI_MCA_FS_CRYPT_H
 #define OMPI_MCA_FS_CRYPT_H

@@ -89,17 +89,14 @@ static int file_close(ompio_file_t *fh)
     return OMPI_SUCCESS == rc ? error : rc;
 }
 
+/* A link is deleted alone, whatever it leads to. */
 static int file_delete(char *filename, opal_info_t *info)
 {
-    ompi_common_cryptmpio_doomed_t doomed;
     struct stat status;
+    bool link = 0 == lstat(filename, &status) && S_ISLNK(status.st_mode);
+    int error = link ? MPI_SUCCESS : ompi_common_cryptmpio_refuse_old(filename);
 
-    /* For a link, delete only the link: its target still needs its sidecar. */
-    if (0 == lstat(filename, &status) && S_ISLNK(status.st_mode)) {
-        return deleter.under->fs_file_delete(filename, info);
-    }
-    ompi_common_cryptmpio_delete_begin(filename, &doomed);
-    return ompi_common_cryptmpio_delete_end(filename, &doomed, deleter.under->fs_file_delete(filename, info));
+    return MPI_SUCCESS == error ? deleter.under->fs_file_delete(filename, info) : error;
 }
 
 static int file_set_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE size)
@@ -118,24 +115,13 @@ static int file_get_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE *size)
     return OMPI_SUCCESS == rc ? ompi_common_cryptmpio_size_sealed(module->state, size) : rc;
 }
 
-/* Every process syncs both files.  If there are several, half begin with the sidecar, so that
- * its blocks are written while the others sync the data, which has more.  Then drop cached
- * bytes, so that this process reads what the others have synced. */
+/* Every process syncs, and drops cached bytes, so that it reads what the others have synced. */
 static int file_sync(ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
-    ompi_common_cryptmpio_posix_t *posix = &module->state->posix;
-    int first = OPAL_CRYPT_OK;
-
-    if (1 == fh->f_rank % 2) {
-        first = ompi_common_cryptmpio_posix_sync_sidecar(posix);
-    } else if (1 == fh->f_size) {
-        ompi_common_cryptmpio_posix_sync_begin(posix);
-    }
     int rc = module->under->fs_file_sync(fh);
-    int then = ompi_common_cryptmpio_posix_sync_sidecar(posix);
-    then = OPAL_CRYPT_OK == then ? ompi_common_cryptmpio_posix_refresh(posix) : then;
-    return OMPI_SUCCESS != rc || (OPAL_CRYPT_OK == first && OPAL_CRYPT_OK == then) ? rc : MPI_ERR_IO;
+
+    return OMPI_SUCCESS == rc && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&module->state->posix) ? MPI_ERR_IO : rc;
 }
 
 mca_fs_base_module_t *ompi_fs_crypt_module(ompio_file_t *fh, mca_fs_base_module_t *under, mca_fs_base_component_t *component)

@@ -2,9 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Encrypted files are opened by io/ompio with fs/crypt and fbtl/crypt, or not at
- * all.  io/romio does not know about them: it would read ciphertext, write
- * plaintext in the middle of it, and delete half of a file; so would ompio
- * without the two.
+ * all.  io/romio does not know about them: it would read ciphertext, and write
+ * plaintext in the middle of it; so would ompio without the two.
  *
  *     MPI_File_open -> io framework opens (here) -> every io component is asked
  *     whether it wants the file (here) -> ... -> fs/crypt
@@ -34,7 +33,6 @@
 #include "opal/mca/base/mca_base_framework.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/common/cryptfile/file/header.h"
-#include "opal/mca/common/cryptfile/file/sidecar.h"
 #include "opal/util/info.h"
 #include "ompi/file/file.h"
 #include "ompi/mca/coll/coll.h"
@@ -91,24 +89,13 @@ static bool begins_as_one(const char *path)
     return got < 0 || (sizeof(bytes) == (size_t) got && 0 == memcmp(bytes, OPAL_CRYPTFILE_FILE_MAGIC, sizeof(bytes)));
 }
 
-static bool has_sidecar(const char *path)
-{
-    struct stat status;
-    char *real = realpath(path, NULL), *sidecar = NULL;
-    bool has = 0 < asprintf(&sidecar, "%s" OPAL_CRYPTFILE_SIDECAR_SUFFIX, NULL == real ? path : real) && 0 == stat(sidecar, &status);
-
-    free(sidecar);
-    free(real);
-    return has;
-}
-
 /* (To open a pipe would let a writer go on that waits for a reader.) */
 static bool is_encrypted(const char *path)
 {
     struct stat status;
     bool is_file = 0 == stat(path, &status) && S_ISREG(status.st_mode);
 
-    return (is_file && (has_attribute(path) || (status.st_size > 0 && begins_as_one(path)))) || has_sidecar(path);
+    return (is_file && (has_attribute(path) || (status.st_size > 0 && begins_as_one(path)))) || NULL != ompi_common_cryptmpio_is_old(path);
 }
 
 /* ROMIO takes "ufs:/dir/file" for /dir/file. */

@@ -34,7 +34,6 @@ typedef struct mpicrypt_file_options {
 
 typedef struct mpicrypt_file {
     const char *path;
-    char *name;                         /* by which cryptmpio knows it */
     ompi_common_cryptmpio_posix_t posix;
     uint64_t bytes;
     opal_cryptfile_keystore_t *keystore;        /* NULL: none could be opened */

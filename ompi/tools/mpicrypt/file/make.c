@@ -120,7 +120,7 @@ static int write_map(mpicrypt_file_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
     bool there = false;
-    int rc = ompi_common_cryptmpio_posix_maker_lock(&file->posix, file->name, &there);
+    int rc = ompi_common_cryptmpio_posix_maker_lock(&file->posix, file->path, &there);
 
     if (OPAL_CRYPT_OK == rc && !there) {
         errno = ESTALE;

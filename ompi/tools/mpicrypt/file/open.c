@@ -66,8 +66,7 @@ int mpicrypt_file_open_data(mpicrypt_file_t *file, int flags, unsigned mode)
         return failed(file, "it is no regular file", "");
     }
     file->bytes = (uint64_t) status.st_size;
-    file->name = ompi_common_cryptmpio_posix_sidecar(file->path);
-    return NULL == file->name ? failed(file, strerror(errno), "") : MPICRYPT_OK;
+    return MPICRYPT_OK;
 }
 
 /* ---- the copies of the map ---- */
@@ -180,7 +179,7 @@ int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
 
-    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&file->posix, file->name, alone, &use)) {
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&file->posix, file->path, alone, &use)) {
         return alone ? failed(file, "whether somebody has it open cannot be told without locks", strerror(errno)) : MPICRYPT_OK;
     }
     return OMPI_CRYPTMPIO_USE_OURS == use ? MPICRYPT_OK
@@ -296,7 +295,6 @@ void mpicrypt_file_close(mpicrypt_file_t *file)
     if (file->posix.data_fd >= 0) {
         close(file->posix.data_fd);
     }
-    free(file->name);
     *file = (mpicrypt_file_t){.path = file->path, .best = -1};
     ompi_common_cryptmpio_posix_init(&file->posix, -1, false);
 }
