@@ -207,18 +207,21 @@ static int end_of_data(opal_cryptfile_t *file, uint64_t *now)
 static int resize_locked(opal_cryptfile_t *file, const opal_cryptfile_range_t *held, uint64_t from, uint64_t bytes, bool *again,
                          opal_cryptfile_outcome_t *outcome)
 {
-    uint64_t now = 0;
+    uint64_t now = 0, after = 0;
     int rc = end_of_data(file, &now);
 
     *again = OPAL_CRYPT_OK == rc && now < from;
     if (OPAL_CRYPT_OK != rc || *again) {
         return rc;
     }
-    if (NULL != opal_cryptfile_one(file) && bytes > now) {
-        return lengthen_to(file, held, bytes);
-    }
     rc = cut(file, held, now, bytes < now ? bytes : now, outcome);
-    return OPAL_CRYPT_OK == rc ? cut_off(file, bytes) : rc;
+    if (OPAL_CRYPT_OK != rc || NULL == opal_cryptfile_one(file) || bytes <= now) {
+        return OPAL_CRYPT_OK == rc ? cut_off(file, bytes) : rc;
+    }
+    /* A block that was finished and cut may have made the file longer. */
+    rc = opal_cryptfile_size(file, &after);
+    rc = OPAL_CRYPT_OK == rc && after > now ? cut_off(file, now) : rc;
+    return OPAL_CRYPT_OK == rc ? lengthen_to(file, held, bytes) : rc;
 }
 
 static int resize_once(opal_cryptfile_t *file, opal_cryptfile_range_t *ranges, uint64_t bytes, bool *again,
