@@ -307,8 +307,12 @@ class Process:
         return "done"
 
     def lengthen(self, n, now):
-        if now % BLOCK and block_of(now)[1] in self.keys:
-            yield from self.finish(block_of(now))
+        storage = yield ("view",)
+        entry = storage.get(("entry",) + block_of(now)) or NO_ENTRY
+        if now % BLOCK and block_of(now)[1] in self.keys and mark_of(entry):
+            rc = yield from self.cut(now)       # finished, it would reach beyond the old end
+            if rc != "done":
+                return rc
         storage = yield ("view",)
         yield from self.clear_void(storage, self.void(storage, n))
         yield ("truncate", end(n))

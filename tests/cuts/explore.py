@@ -103,10 +103,14 @@ class SetSize(Operation):
         return {block_of(self.n)} if self.n < GROUPS * D else ()
 
     def after(self, spec):
-        def shorter(block, text):
-            return tuple(token if begin(block) + i < self.n else 0 for i, token in enumerate(text)) if isinstance(text, tuple) else text
+        """What a killed write had beyond the end that the file has does not come back."""
+        def shorter(block, text, n):
+            return tuple(token if begin(block) + i < n else 0 for i, token in enumerate(text)) if isinstance(text, tuple) else text
 
-        return Spec({block: {shorter(block, text) for text in texts if begin(block) < self.n} or {ZEROS}
+        def ends(block):
+            return {self.n} | {n for n in spec.sizes if begin(block) < n < min(self.n, begin(block) + BLOCK)}
+
+        return Spec({block: {shorter(block, text, n) for text in texts for n in ends(block) if begin(block) < self.n} or {ZEROS}
                      for block, texts in spec.blocks.items()}, {self.n})
 
     def during(self, spec, lax):
