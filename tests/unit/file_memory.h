@@ -13,32 +13,16 @@
 
 #include <errno.h>
 
-typedef struct memory_part {
-    uint8_t *bytes;
-    size_t size, room;
-} memory_part_t;
-
+/* The file, zeros behind its end. */
 typedef struct memory {
     opal_cryptfile_storage_t super;
-    memory_part_t parts[2];
+    uint8_t *bytes;
+    size_t size, room;
     uint64_t page;
     long life;                          /* pieces that may still be written; < 0: for ever */
     unsigned long written;              /* pieces, ever */
-    int locks;                          /* except those of sets of rooms, which stay */
-    int sets;
+    int locks;
 } memory_t;
-
-/* The directory's room behind the first regions is never touched: leave it out. */
-enum { MEMORY_GAP_FROM = 16384, MEMORY_GAP = (int) OPAL_CRYPTFILE_SIDECAR_FREE - MEMORY_GAP_FROM };
-
-static inline size_t memory_place(opal_cryptfile_part_t part, uint64_t at)
-{
-    if (OPAL_CRYPTFILE_SIDECAR != part || at <= MEMORY_GAP_FROM) {
-        return (size_t) at;
-    }
-    UNIT_REQUIRE(at >= OPAL_CRYPTFILE_SIDECAR_FREE);
-    return (size_t) at - MEMORY_GAP;
-}
 
 /* Bytes of a block, when `plain_bytes` are in all: B, less for the last one, 0 beyond it. */
 static inline uint32_t memory_block_length(uint64_t plain_bytes, uint64_t block, uint32_t block_bytes)
@@ -59,32 +43,33 @@ static inline int memory_dead(memory_t *memory)
     return 0;
 }
 
-static inline void memory_grow(memory_part_t *part, size_t size)
+static inline void memory_grow(memory_t *memory, size_t size)
 {
-    if (size > part->room) {
+    if (size > memory->room) {
         size_t room = 2 * size;
-        part->bytes = realloc(part->bytes, room);
-        UNIT_REQUIRE(NULL != part->bytes);
-        memset(part->bytes + part->room, 0, room - part->room);
-        part->room = room;
+        memory->bytes = realloc(memory->bytes, room);
+        UNIT_REQUIRE(NULL != memory->bytes);
+        memset(memory->bytes + memory->room, 0, room - memory->room);
+        memory->room = room;
     }
-    part->size = size > part->size ? size : part->size;
+    memory->size = size > memory->size ? size : memory->size;
 }
 
 static inline int memory_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
                               const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
-    memory_part_t *p = &memory_of(storage)->parts[part];
+    memory_t *memory = memory_of(storage);
 
-    if (memory_dead(memory_of(storage))) {
+    (void) part;
+    if (memory_dead(memory)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
     for (size_t i = 0; i < extent_count; ++i) {
-        size_t at = memory_place(part, extents[i].at), have = at >= p->size ? 0 : p->size - at;
+        size_t at = (size_t) extents[i].at, have = at >= memory->size ? 0 : memory->size - at;
         have = have < extents[i].count ? have : extents[i].count;
         memset(extents[i].bytes, 0, extents[i].count);
         if (have > 0) {
-            memcpy(extents[i].bytes, p->bytes + at, have);
+            memcpy(extents[i].bytes, memory->bytes + at, have);
         }
     }
     return OPAL_CRYPT_OK;
@@ -96,9 +81,10 @@ static inline int memory_write(opal_cryptfile_storage_t *storage, opal_cryptfile
     memory_t *memory = memory_of(storage);
     uint64_t last = 0;
 
+    (void) part;
     for (size_t i = 0; i < extent_count; ++i) {
         const uint8_t *bytes = extents[i].bytes;
-        uint64_t at = memory_place(part, extents[i].at), end = at + extents[i].count;
+        uint64_t at = extents[i].at, end = at + extents[i].count;
         UNIT_CHECK(at >= last && end > at);     /* rising, disjoint, not empty */
         last = end;
         while (at < end) {
@@ -109,8 +95,8 @@ static inline int memory_write(opal_cryptfile_storage_t *storage, opal_cryptfile
             }
             memory->life -= memory->life > 0;
             ++memory->written;
-            memory_grow(&memory->parts[part], to);
-            memcpy(memory->parts[part].bytes + at, bytes, to - at);
+            memory_grow(memory, to);
+            memcpy(memory->bytes + at, bytes, to - at);
             bytes += to - at;
             at = to;
         }
@@ -120,9 +106,8 @@ static inline int memory_write(opal_cryptfile_storage_t *storage, opal_cryptfile
 
 static inline int memory_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
 {
-    size_t size = memory_of(storage)->parts[part].size;
-
-    *bytes = OPAL_CRYPTFILE_SIDECAR == part && size > MEMORY_GAP_FROM ? size + MEMORY_GAP : size;
+    (void) part;
+    *bytes = memory_of(storage)->size;
     return memory_dead(memory_of(storage)) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
 }
 
@@ -130,56 +115,49 @@ static inline int memory_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_
 {
     memory_t *memory = memory_of(storage);
 
+    (void) part;
     if (memory_dead(memory)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
     memory->life -= memory->life > 0;
     ++memory->written;
-    memory_part_t *p = &memory->parts[part];
-    at = memory_place(part, at);
-    if (at < p->size) {
-        memset(p->bytes + at, 0, bytes < p->size - at ? bytes : p->size - at);
+    if (at < memory->size) {
+        memset(memory->bytes + at, 0, bytes < memory->size - at ? bytes : memory->size - at);
     }
     return OPAL_CRYPT_OK;
 }
 
 static inline int memory_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
-    memory_part_t *p = &memory_of(storage)->parts[part];
-    size_t size = memory_place(part, bytes);
+    memory_t *memory = memory_of(storage);
 
-    if (size < p->size) {
-        int rc = memory_zero(storage, part, bytes, p->size - size);
-        p->size = OPAL_CRYPT_OK == rc ? size : p->size;
+    if (bytes < memory->size) {
+        int rc = memory_zero(storage, part, bytes, memory->size - bytes);
+        memory->size = OPAL_CRYPT_OK == rc ? (size_t) bytes : memory->size;
         return rc;
     }
-    if (memory_dead(memory_of(storage))) {
+    if (memory_dead(memory)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    memory_of(storage)->life -= memory_of(storage)->life > 0;
-    ++memory_of(storage)->written;
-    memory_grow(p, size);
+    memory->life -= memory->life > 0;
+    ++memory->written;
+    memory_grow(memory, (size_t) bytes);
     return OPAL_CRYPT_OK;
-}
-
-/* The lock of a set, not of a block: a process has it from its first overwrite on. */
-static inline int *memory_count_of(opal_cryptfile_storage_t *storage, uint64_t at)
-{
-    return at % OPAL_CRYPTFILE_SIDECAR_LOCKS < OPAL_CRYPTFILE_SIDECAR_SET_LOCKS ? &memory_of(storage)->locks : &memory_of(storage)->sets;
 }
 
 static inline int memory_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
     (void) exclusive;
-    UNIT_CHECK(bytes > 0);
-    __atomic_add_fetch(memory_count_of(storage, at), 1, __ATOMIC_RELAXED);
+    UNIT_CHECK(bytes > 0 && at >= UINT64_C(1) << 62 && at + bytes <= INT64_MAX);
+    __atomic_add_fetch(&memory_of(storage)->locks, 1, __ATOMIC_RELAXED);
     return OPAL_CRYPT_OK;
 }
 
 static inline int memory_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
+    (void) at;
     (void) bytes;
-    __atomic_sub_fetch(memory_count_of(storage, at), 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&memory_of(storage)->locks, 1, __ATOMIC_RELAXED);
     return OPAL_CRYPT_OK;
 }
 
@@ -198,24 +176,17 @@ static inline void memory_init(memory_t *memory)
 
 static inline void memory_copy(memory_t *to, const memory_t *from)
 {
-    for (int i = 0; i < 2; ++i) {
-        free(to->parts[i].bytes);
-        to->parts[i] = from->parts[i];
-        to->parts[i].bytes = malloc(from->parts[i].room);
-        UNIT_REQUIRE(0 == from->parts[i].room || NULL != to->parts[i].bytes);
-        if (from->parts[i].room > 0) {
-            memcpy(to->parts[i].bytes, from->parts[i].bytes, from->parts[i].room);
-        }
+    to->size = 0;
+    memory_grow(to, from->size);
+    if (from->size > 0) {
+        memcpy(to->bytes, from->bytes, from->size);
+        memset(to->bytes + to->size, 0, to->room - to->size);
     }
     to->page = from->page;
     to->life = -1;
     to->locks = 0;
 }
 
-static inline void memory_free(memory_t *memory)
-{
-    free(memory->parts[0].bytes);
-    free(memory->parts[1].bytes);
-}
+static inline void memory_free(memory_t *memory) { free(memory->bytes); }
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * An encrypted file over some storage, with data keys from nowhere, for tests
+ * An encrypted file over some storage, of groups of 1 MiB, with data keys from nowhere, for tests
  * of the block engine.
  */
 #ifndef TESTS_FILE_OPEN_H
@@ -11,6 +11,8 @@
 #include "opal/mca/common/cryptfile/file/store.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "tests/unit/aead_providers.h"
+
+enum { GROUP = 1 << 20, GROUP_CONTROL = 311296, GROUP_DATA = GROUP - GROUP_CONTROL };
 
 typedef struct region_spec {
     int encrypted;
@@ -58,17 +60,24 @@ static inline const opal_aead_module_t *first_provider(void *arg, opal_aead_ciph
 }
 
 static uint32_t file_part_bytes;        /* of those that are opened; 0: the default */
+static uint32_t group_rooms = 4;
 
 /* Another process opens the file: same UUID and data keys, fresh S. */
 static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, const region_spec_t *specs, unsigned count,
-                                          const uint8_t uuid[16], const opal_cryptfile_grant_t *grants)
+                                          const opal_cryptfile_grant_t *grants)
 {
     opal_cryptfile_map_t *map = map_of(specs, count);
     opal_cryptfile_key_t *keys = calloc(count, sizeof(*keys));
     const opal_cryptfile_of_t of = {storage, first_provider, NULL, file_part_bytes};
+    uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES];
     opal_cryptfile_t *file;
 
-    memcpy(map->uuid, uuid, 16);
+    memcpy(map->uuid, "a file all by it", sizeof(map->uuid));
+    map->generation = 1;
+    map->geometry = (opal_cryptfile_geometry_t){GROUP, GROUP_CONTROL, 0, 3072, 2048, group_rooms, 4096};
+    opal_cryptfile_geometry_write(&map->geometry, bytes);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_parse(bytes, &map->geometry));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_fits(map, 1000));
     for (unsigned i = 0; i < count; ++i) {
         keys[i].grant = NULL == grants ? OPAL_CRYPTFILE_GRANT_SEAL : grants[i];
         keys[i].data_key = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES);
@@ -79,6 +88,21 @@ static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, con
     opal_cryptfile_keys_free(keys, count);
     return file;
 }
+
+/* Where a byte of such a file is, and the entry of a block of a region that is all of the file. */
+static inline uint64_t place_of(uint64_t offset) { return offset / GROUP_DATA * GROUP + GROUP_CONTROL + offset % GROUP_DATA; }
+
+static inline uint64_t entry_place(uint64_t block, uint32_t block_bytes)
+{
+    uint64_t in_group = GROUP_DATA / block_bytes;
+
+    return block / in_group * GROUP + GROUP_CONTROL + (block % in_group) * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES -
+           2048 * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+}
+
+/* Where a room of the first group has its head, and its ciphertext. */
+static inline uint64_t room_head_place(uint32_t room) { return 24576 + (room - 1) * OPAL_CRYPTFILE_ROOM_HEAD_BYTES; }
+static inline uint64_t room_place(uint32_t room) { return entry_place(0, 4096) - (group_rooms - room + 1) * 4096; }
 
 static inline int put_bytes(opal_cryptfile_t *file, uint64_t offset, const void *bytes, size_t count)
 {

@@ -11,17 +11,10 @@
 
 enum { B = 512, BLOCKS = 100, SIZE = B * BLOCKS };
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file again uuid";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t one[SIZE], two[SIZE], out[SIZE];
 
-static opal_cryptfile_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, uuid, NULL); }
-
-static void start(memory_t *memory)
-{
-    memory_init(memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
-}
+static opal_cryptfile_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, NULL); }
 
 static int write_as(memory_t *memory, uint64_t at, const void *bytes, size_t count, opal_cryptfile_outcome_t *outcome)
 {
@@ -43,12 +36,8 @@ static int read_block(memory_t *memory, uint64_t block)
     return rc;
 }
 
-/* The entry of a block in memory: segment 0 is the first thing made. */
-static uint8_t *entry_of(memory_t *memory, uint64_t block)
-{
-    return memory->parts[OPAL_CRYPTFILE_SIDECAR].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, OPAL_CRYPTFILE_SIDECAR_FREE) +
-           block * OPAL_CRYPTFILE_ENTRY_BYTES;
-}
+static uint8_t *entry_of(memory_t *memory, uint64_t block) { return memory->bytes + entry_place(block, B); }
+static uint8_t *data_of(memory_t *memory, uint64_t block) { return memory->bytes + place_of(block * B); }
 
 /* ---- beyond a cut ---- */
 
@@ -57,18 +46,18 @@ static void test_cut(uint64_t keep)
     memory_t memory;
     opal_cryptfile_outcome_t outcome;
 
-    start(&memory);
+    memory_init(&memory);
     opal_cryptfile_t *file = opened(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, one, SIZE));
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, two, SIZE));       /* into rooms, too */
     uint8_t *old = malloc(SIZE);
     UNIT_REQUIRE(NULL != old);
-    memcpy(old, memory.parts[OPAL_CRYPTFILE_DATA].bytes, SIZE);
+    memcpy(old, data_of(&memory, 0), SIZE);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_resize(file, keep, &outcome));
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, keep, one + keep, SIZE - keep));
     opal_cryptfile_destroy(file);
     for (uint64_t block = (keep + B - 1) / B; block < BLOCKS; ++block) {
-        uint8_t *data = memory.parts[OPAL_CRYPTFILE_DATA].bytes + block * B;
+        uint8_t *data = data_of(&memory, block);
         UNIT_REQUIRE(OPAL_CRYPT_OK == read_block(&memory, block) && 0 == memcmp(out, one + block * B, B));
         data[3] ^= 1;                   /* its data is damaged */
         UNIT_REQUIRE(OPAL_CRYPT_ERR_AUTH == read_block(&memory, block));
@@ -88,7 +77,7 @@ static void test_cut_deaths(void)
     opal_cryptfile_outcome_t outcome;
     unsigned wrong = 0, n = 0;
 
-    start(&base);
+    memory_init(&base);
     UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&base, 0, one, SIZE, &outcome));
     UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&base, 0, two, SIZE, &outcome));
     memory_init(&memory);
@@ -103,7 +92,7 @@ static void test_cut_deaths(void)
         wrong += OPAL_CRYPT_OK != opal_cryptfile_resize(file, 2 * B + 100, &outcome);
         opal_cryptfile_destroy(file);
         wrong += OPAL_CRYPT_OK != write_as(&memory, 3 * B, one + 3 * B, B, &outcome);
-        memory.parts[OPAL_CRYPTFILE_DATA].bytes[3 * B] ^= 1;
+        *data_of(&memory, 3) ^= 1;
         wrong += OPAL_CRYPT_ERR_AUTH != read_block(&memory, 3);
     }
     UNIT_CHECK(0 == wrong && n > 3);
@@ -113,24 +102,24 @@ static void test_cut_deaths(void)
 
 /* ---- a first write that was cut short ---- */
 
-/* Block 1 has data, and no entry, or the first half of one. */
-static void tear(memory_t *memory, int half)
+/* Block 1 has data, and no entry. */
+static void tear(memory_t *memory)
 {
     opal_cryptfile_outcome_t outcome;
 
-    start(memory);
+    memory_init(memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(memory, 0, one, 3 * B, &outcome));
-    memset(entry_of(memory, 1) + (half ? 16 : 0), 0, OPAL_CRYPTFILE_ENTRY_BYTES - (half ? 16u : 0));
+    memset(entry_of(memory, 1), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
     UNIT_REQUIRE(OPAL_CRYPT_ERR_TORN == read_block(memory, 1));
 }
 
-static void test_torn(int half)
+static void test_torn(void)
 {
     static const uint8_t zeros[B];
     memory_t memory;
     opal_cryptfile_outcome_t outcome;
 
-    tear(&memory, half);
+    tear(&memory);
     UNIT_CHECK(OPAL_CRYPT_OK == write_as(&memory, B + 100, two, 50, &outcome) && outcome.torn && 1 == outcome.torn_block &&
                50 == outcome.bytes);
     UNIT_CHECK(OPAL_CRYPT_OK == read_block(&memory, 1) && 0 == memcmp(out, zeros, 100) && 0 == memcmp(out + 100, two, 50) &&
@@ -141,18 +130,18 @@ static void test_torn(int half)
     UNIT_CHECK(OPAL_CRYPT_OK == read_block(&memory, 0) && 0 == memcmp(out, one, B));
     memory_free(&memory);
 
-    tear(&memory, half);                /* several in one open file: one warning */
+    tear(&memory);                /* several in one open file: one warning */
     memset(entry_of(&memory, 2), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
     opal_cryptfile_t *file = opened(&memory);
     opal_cryptfile_request_t request = {two, 2 * B - 10, 20};
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, false, &outcome) && outcome.torn);
     memory_free(&memory);
-    tear(&memory, half);
+    tear(&memory);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, true, &outcome) && !outcome.torn);
     opal_cryptfile_destroy(file);
     memory_free(&memory);
 
-    tear(&memory, half);                /* cut through it */
+    tear(&memory);                /* cut through it */
     file = opened(&memory);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, B + 200, &outcome));
     opal_cryptfile_destroy(file);
@@ -168,15 +157,17 @@ static void test_forged(int overwritten, int what)
     memory_t memory, before;
     opal_cryptfile_outcome_t outcome;
 
-    start(&memory);
+    memory_init(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, one, 3 * B, &outcome));
     if (overwritten) {
         UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(&memory, 0, two, 3 * B, &outcome));
     }
-    memory.parts[OPAL_CRYPTFILE_DATA].bytes[B + 7] ^= 4;
+    data_of(&memory, 1)[7] ^= 4;
     if (overwritten) {                  /* and so is its room: its slot matches nothing */
         memset(entry_of(&memory, 1) + OPAL_CRYPTFILE_SLOT_BYTES + 20, 7, 5);
-        memset(entry_of(&memory, 0) + opal_cryptfile_sidecar_entries_bytes(0), 5, opal_cryptfile_sidecar_sets_bytes(0, B));
+        for (uint32_t room = 1; room <= group_rooms; ++room) {
+            memset(memory.bytes + room_place(room), 5, 4096);
+        }
     }
     if (what > 0) {
         memset(entry_of(&memory, 1), 0xff, 4);  /* flags that are never written */
@@ -185,7 +176,7 @@ static void test_forged(int overwritten, int what)
     memory_copy(&before, &memory);
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == write_as(&memory, B + 100, two, 50, &outcome) && !outcome.torn);
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == read_block(&memory, 1));
-    UNIT_CHECK(0 == memcmp(before.parts[0].bytes, memory.parts[0].bytes, 3 * B));
+    UNIT_CHECK(0 == memcmp(data_of(&before, 0), data_of(&memory, 0), 3 * B));
     memory_free(&memory);
     memory_free(&before);
 }
@@ -206,7 +197,7 @@ static void test_lock_lost(void)
     opal_cryptfile_outcome_t outcome;
     const opal_cryptfile_request_t request = {one, 0, B};
 
-    start(&memory);
+    memory_init(&memory);
     opal_cryptfile_t *file = opened(&memory);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, one, 3 * B) && OPAL_CRYPT_OK == opal_cryptfile_finish_block(file, 0, 1));
     memory.super.unlock = unlock_lost;
@@ -235,8 +226,7 @@ int main(void)
     test_cut(70 * B);
     test_cut_deaths();
     UNIT_GROUP("a torn block is a hole to a writer, and an error to a reader");
-    test_torn(0);
-    test_torn(1);
+    test_torn();
     UNIT_GROUP("a forged block is neither");
     test_forged(0, 0);
     test_forged(0, 1);

@@ -7,7 +7,8 @@
  *     test_file_both NAME...       NAME.one and NAME.plain are read, and replaced; NAME.root is made
  */
 #include "opal/mca/common/cryptfile/file/seal_tree.h"
-#include "tests/unit/file_group.h"
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
 #include "tests/unit/file_one.h"
 
 enum { SHADOW = ONE_ROOM, PIECES = 64 };
@@ -58,12 +59,11 @@ static void leave_bytes(const char *name, const char *what, const void *bytes, s
 static void open_both(both_t *both)
 {
     const opal_cryptfile_of_t of = {&both->memory.super, first_provider, NULL, 0};
-    const memory_part_t *part = &both->memory.parts[OPAL_CRYPTFILE_DATA];
-    one_image_t image = {calloc(1, ONE_ROOM), part->size};
+    one_image_t image = {calloc(1, ONE_ROOM), both->memory.size};
     one_opened_t opened;
 
-    UNIT_REQUIRE(part->size <= ONE_ROOM);
-    memcpy(image.bytes, part->bytes, part->size);
+    UNIT_REQUIRE(both->memory.size <= ONE_ROOM);
+    memcpy(image.bytes, both->memory.bytes, both->memory.size);
     UNIT_REQUIRE(0 == strcmp("encrypted", one_open(&image, NULL, 0, one_keystore(&keys), &opened)) && !opened.differ);
     opal_cryptfile_copy_state_t *copy = &opened.copies[opened.chosen];
     opal_cryptfile_destroy(both->file);
@@ -197,10 +197,10 @@ static void do_one(const char *name)
     static both_t both;
 
     memset(both.shadow, 0, sizeof(both.shadow));
-    one_memory(&both.memory);
+    memory_init(&both.memory);
     size_t bytes = load_bytes(name, "one", both.out);
-    memory_grow(&both.memory.parts[OPAL_CRYPTFILE_DATA], bytes);
-    memcpy(both.memory.parts[OPAL_CRYPTFILE_DATA].bytes, both.out, bytes);
+    memory_grow(&both.memory, bytes);
+    memcpy(both.memory.bytes, both.out, bytes);
     both.size = load_bytes(name, "plain", both.shadow);
     both.limit = both.size + both.size / 4 + 3000;
     both.file = NULL;
@@ -224,7 +224,7 @@ static void do_one(const char *name)
     } else {
         leave_bytes(name, "root", "", 0);
     }
-    leave_bytes(name, "one", both.memory.parts[OPAL_CRYPTFILE_DATA].bytes, both.memory.parts[OPAL_CRYPTFILE_DATA].size);
+    leave_bytes(name, "one", both.memory.bytes, both.memory.size);
     leave_bytes(name, "plain", both.shadow, both.size);
     opal_cryptfile_destroy(both.file);
     memory_free(&both.memory);

@@ -10,23 +10,18 @@
 
 enum { B = 512, SIZE = 3 * B };
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file bounds uuid";
 static const region_spec_t one[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 
 static opal_cryptfile_t *written(memory_t *memory, const uint8_t *text, size_t bytes)
 {
     memory_init(memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
-    opal_cryptfile_t *file = open_file(&memory->super, one, 1, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&memory->super, one, 1, NULL);
     UNIT_REQUIRE(0 == bytes || OPAL_CRYPT_OK == put_bytes(file, 0, text, bytes));
     return file;
 }
 
-/* The first slot of a block of region 0, whose entries come first in the free room. */
-static uint8_t *slot_of(memory_t *memory, unsigned block)
-{
-    return memory->parts[OPAL_CRYPTFILE_SIDECAR].bytes + MEMORY_GAP_FROM + block * OPAL_CRYPTFILE_ENTRY_BYTES;
-}
+/* The first slot of a block. */
+static uint8_t *slot_of(memory_t *memory, unsigned block) { return memory->bytes + entry_place(block, B); }
 
 /* Whatever length a forged entry gives, the old text is not lost. */
 static void test_forged_length(void)
@@ -112,7 +107,7 @@ static int lock_after(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t b
 
     before.file = NULL;
     if (NULL != file) {
-        uint64_t now = memory_of(storage)->parts[OPAL_CRYPTFILE_DATA].size;
+        uint64_t now = opal_cryptfile_geometry_size(&opal_cryptfile_map_of(file)->geometry, memory_of(storage)->size);
         UNIT_REQUIRE(OPAL_CRYPT_OK == (before.size < now ? opal_cryptfile_resize(file, before.size, &outcome)
                                                          : put_bytes(file, 0, before.text, before.size)));
     }
@@ -130,7 +125,7 @@ static void test_atomic_end(void)
     fill(text, sizeof(text), 4);
     fill(longer, sizeof(longer), 5);
     opal_cryptfile_t *reader = written(&memory, text, 200);
-    opal_cryptfile_t *writer = open_file(&memory.super, one, 1, uuid, NULL);
+    opal_cryptfile_t *writer = open_file(&memory.super, one, 1, NULL);
     memory.super.lock = lock_after;
     before.file = writer;
     before.text = longer;
@@ -161,9 +156,8 @@ static void test_cut_without_key(void)
     UNIT_GROUP("cutting and lengthening without the key of a region that stays as it is");
     fill(text, sizeof(text), 6);
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    opal_cryptfile_t *all = open_file(&memory.super, split, 2, uuid, NULL);
-    opal_cryptfile_t *half = open_file(&memory.super, split, 2, uuid, grants);
+    opal_cryptfile_t *all = open_file(&memory.super, split, 2, NULL);
+    opal_cryptfile_t *half = open_file(&memory.super, split, 2, grants);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(all, 0, text, sizeof(text)));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(half, 2100, &outcome));
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_cryptfile_resize(half, 900, &outcome) && 0 == outcome.region);
@@ -200,79 +194,6 @@ static void test_last_byte(void)
     memory_free(&memory);
 }
 
-static uint64_t lock_from, lock_to;
-
-static int lock_seen(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
-{
-    lock_from = at;
-    lock_to = at + bytes;
-    return memory_lock(storage, at, bytes, exclusive);
-}
-
-static int write_nothing(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
-                         const opal_cryptfile_extent_t *extents, size_t extent_count)
-{
-    (void) storage;
-    (void) part;
-    (void) extents;
-    (void) extent_count;
-    return OPAL_CRYPT_OK;
-}
-
-/* There are 2^35 locks of 4,096 bytes, and more bytes than that. */
-static void test_far_locks(void)
-{
-    static const region_spec_t clear[2] = {{0, OPAL_AEAD_AES_128_GCM, 0, 0, 1 << 20, false, 1, {{0, 1 << 19, 0}}},
-                                           {1, OPAL_AEAD_AES_128_GCM, B, 1 << 19, 1 << 20, false, 1, {{0, 1 << 19, 0}}}};
-    static const uint64_t far = UINT64_C(1) << 47;
-    const uint64_t end = opal_cryptfile_sidecar_lock_at(1, 0);
-    memory_t memory;
-    uint8_t text[SIZE];
-    const opal_cryptfile_request_t beyond = {text, 3 * far, SIZE}, around = {text, far - (1 << 20), SIZE};
-    opal_cryptfile_outcome_t outcome;
-
-    UNIT_GROUP("locks of plain bytes beyond 128 TiB");
-    memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    opal_cryptfile_t *file = open_file(&memory.super, clear, 2, uuid, NULL);
-    fill(text, sizeof(text), 8);
-    memory.super.lock = lock_seen;
-    memory.super.write = write_nothing;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &beyond, 1, true, &outcome));
-    UNIT_CHECK(end - 1 == lock_from && end == lock_to);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &around, 1, true, &outcome));
-    UNIT_CHECK(lock_from < lock_to && lock_to < end);
-    opal_cryptfile_destroy(file);
-    memory_free(&memory);
-}
-
-/* Each new map overwrites the slot that the last one did not go to. */
-static void test_maps_overwritten(void)
-{
-    memory_t memory;
-    opal_cryptfile_sidecar_header_t header;
-    opal_cryptfile_map_t *map = map_of(one, 1);
-    uint64_t places[5];
-
-    UNIT_GROUP("of the maps that a sidecar had, two are left");
-    memory_init(&memory);
-    memcpy(map->uuid, uuid, sizeof(map->uuid));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    for (int i = 0; i < 5; ++i) {
-        ++map->generation;
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_map_write(&memory.super, map, i % 2));
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&memory.super, &header));
-        places[i] = header.maps[0 == i % 2].offset;
-        for (int k = 0; k <= i; ++k) {
-            const uint8_t *bytes = memory.parts[OPAL_CRYPTFILE_SIDECAR].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, places[k]);
-            bool gone = zeros_only(bytes, opal_cryptfile_map_bytes(map));
-            UNIT_CHECK(gone == (k < i - 1));
-        }
-    }
-    opal_cryptfile_map_destroy(map);
-    memory_free(&memory);
-}
-
 int main(void)
 {
     providers_init();
@@ -281,8 +202,6 @@ int main(void)
     test_atomic_end();
     test_cut_without_key();
     test_last_byte();
-    test_far_locks();
-    test_maps_overwritten();
     providers_fini();
     return unit_done();
 }

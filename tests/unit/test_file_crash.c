@@ -10,7 +10,6 @@
 
 enum { B = 512, BLOCKS = 8, SIZE = B * BLOCKS, PAGE = 256 };
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file crash uuid.";
 
 static const region_spec_t contiguous[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static const region_spec_t strided[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 100, false, 2, {{0, 30, 0}, {50, 10, 0}}}};
@@ -53,7 +52,7 @@ typedef struct step {
 /* A process that can write `life` pieces takes the step; returns its result. */
 static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
 {
-    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, NULL);
     opal_cryptfile_outcome_t outcome;
 
     memory->life = life;
@@ -70,9 +69,9 @@ static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
  * the old size.  Blocks that `torn` names may be torn. */
 static unsigned judge(memory_t *memory, texts_t *const *versions, int count, const int *torn)
 {
-    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, NULL);
     uint64_t plain_size = opal_cryptfile_tiling_before(&opal_cryptfile_map_of(file)->regions[0].tiling,
-                                                       memory->parts[OPAL_CRYPTFILE_DATA].size);
+                                                       opal_cryptfile_geometry_size(&opal_cryptfile_map_of(file)->geometry, memory->size));
     unsigned wrong = 0;
 
     for (uint64_t block = 0; block < BLOCKS; ++block) {
@@ -99,7 +98,6 @@ static void base_file(memory_t *memory, texts_t *text, const range_t *range)
 {
     memory_init(memory);
     memory->page = PAGE;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
     if (range->bytes > 0) {
         const step_t step = {*range, 0};
         UNIT_REQUIRE(OPAL_CRYPT_OK == take(memory, &step, text, -1));
@@ -190,7 +188,7 @@ static void test_cut(void)
     base_file(&start, &base, &all);
     uint64_t bytes = 0, together;
     memory_init(&memory);
-    opal_cryptfile_t *file = open_file(&start.super, spec, 1, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&start.super, spec, 1, NULL);
     UNIT_REQUIRE(opal_cryptfile_tiling_locate(&opal_cryptfile_map_of(file)->regions[0].tiling, 2 * B + 100, &bytes, &together));
     opal_cryptfile_destroy(file);
     const step_t step = {all, bytes};

@@ -11,7 +11,6 @@
 
 enum { B = 512, SIZE = 8192, BLOCKS_MAX = SIZE / B + 2, PAGE = 256 };
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file cut uuid...";
 
 typedef struct layout {
     const char *name;
@@ -46,10 +45,15 @@ static size_t random_below(size_t limit)
     return (size_t) (seed >> 33) % limit;
 }
 
+static size_t size_of(const memory_t *memory)
+{
+    return memory->size <= GROUP_CONTROL ? 0 : memory->size - GROUP_CONTROL;
+}
+
 static opal_cryptfile_t *opened(memory_t *memory, const layout_t *of)
 {
     file_part_bytes = of->part_bytes;
-    return open_file(&memory->super, of->regions, of->count, uuid, NULL);
+    return open_file(&memory->super, of->regions, of->count, NULL);
 }
 
 /* Which region has this byte?  *block: its block there; *bytes: for how many bytes the answer holds. */
@@ -120,7 +124,7 @@ static int resize(memory_t *memory, model_t *model, size_t size, long life)
 static unsigned compare(memory_t *memory, const model_t *model)
 {
     opal_cryptfile_t *file = opened(memory, model->of);
-    unsigned wrong = memory->parts[OPAL_CRYPTFILE_DATA].size != model->size;
+    unsigned wrong = size_of(memory) != model->size;
     uint8_t out[SIZE];
 
     for (size_t at = 0, step; at < model->size; at += step) {
@@ -141,7 +145,7 @@ static unsigned observe(memory_t *memory, model_t *model, size_t from, const uin
     opal_cryptfile_t *file = opened(memory, model->of);
     enum { UNKNOWN, OLD, NEW } is[2][BLOCKS_MAX] = {{UNKNOWN}};
     uint8_t out[SIZE], after[SIZE];
-    size_t size = memory->parts[OPAL_CRYPTFILE_DATA].size;
+    size_t size = size_of(memory);
     unsigned wrong = size < model->size || (size > model->size && size > from + count);
 
     UNIT_REQUIRE(size <= SIZE);
@@ -185,7 +189,6 @@ static void begin(memory_t *memory, model_t *model, const layout_t *of)
     memory_init(memory);
     memory->page = PAGE;
     *model = (model_t){.of = of};
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
 }
 
 /* ---- an append to a block that is partly there, killed at every piece ---- */
@@ -250,7 +253,7 @@ static void test_append(const layout_t *of, size_t old, size_t count)
 /* The data is emptied: by another program, or by storage when power fails.  Setting any size repairs that. */
 static unsigned emptied(memory_t *memory, model_t *model, size_t size)
 {
-    unsigned wrong = 0 != memory->super.resize(&memory->super, OPAL_CRYPTFILE_DATA, 0);
+    unsigned wrong = 0 != memory->super.resize(&memory->super, OPAL_CRYPTFILE_DATA, 8192);
 
     wrong += OPAL_CRYPT_OK != resize(memory, model, 0, -1);
     wrong += OPAL_CRYPT_OK != resize(memory, model, size, -1);
@@ -310,9 +313,9 @@ static void test_cut_by_others(const layout_t *of, unsigned times)
     memory_init(&memory);
     for (size_t end = 0; end < SIZE / 2; end += 97) {
         memory_copy(&memory, &whole);
-        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, end));
+        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, place_of(end)));
         wrong[0] += come_back(&memory, &model, end, 1);
-        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, SIZE));
+        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, place_of(SIZE)));
         wrong[1] += come_back(&memory, &model, end, 8);         /* fewer zeros may be ciphertext */
     }
     UNIT_CHECK(0 == wrong[0]);

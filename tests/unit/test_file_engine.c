@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file engine uuid";
 static uint64_t state = 88172645463325252u;
 
 static uint64_t draw(uint64_t below)
@@ -22,7 +21,7 @@ static uint64_t draw(uint64_t below)
 
 /* ---- against a plain array ---- */
 
-enum { SPAN = 60000, STEPS = 1500 };
+enum { SPAN = 60000, BASE = GROUP_DATA - SPAN / 2, STEPS = 1500 };      /* of the array, and where it is in the file */
 
 static const struct {
     const char *name;
@@ -81,7 +80,7 @@ static size_t draw_requests(opal_cryptfile_request_t *requests, uint8_t *memory,
         while (end < from + bytes && end < (i + 1) * part && mask[end]) {
             ++end;
         }
-        requests[i] = (opal_cryptfile_request_t){memory + used, from, end - from};
+        requests[i] = (opal_cryptfile_request_t){memory + used, BASE + from, end - from};
         used += end - from;
     }
     for (size_t i = count; i > 1; --i) {
@@ -111,8 +110,8 @@ static void step_write(opal_cryptfile_t *file, shadow_t *shadow, const uint8_t *
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, requests, count, atomic, &outcome));
     UNIT_EQUAL_BYTES(before, memory, sizeof(memory));
     for (size_t i = 0; i < count; ++i) {
-        uint64_t end = requests[i].offset + requests[i].bytes;
-        memcpy(shadow->bytes + requests[i].offset, requests[i].memory, requests[i].bytes);
+        uint64_t from = requests[i].offset - BASE, end = from + requests[i].bytes;
+        memcpy(shadow->bytes + from, requests[i].memory, requests[i].bytes);
         shadow->size = requests[i].bytes > 0 && end > shadow->size ? end : shadow->size;
         total += requests[i].bytes;
     }
@@ -131,7 +130,7 @@ static void step_read(opal_cryptfile_t *file, const shadow_t *shadow, const uint
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_read(file, requests, count, atomic, &outcome));
     for (size_t i = 0; i < count; ++i) {
         for (uint64_t k = 0; k < requests[i].bytes; ++k) {
-            uint64_t at = requests[i].offset + k;
+            uint64_t at = requests[i].offset - BASE + k;
             wrong += ((uint8_t *) requests[i].memory)[k] != (at < shadow->size ? shadow->bytes[at] : 0xaa);
             total += at < shadow->size;
         }
@@ -143,6 +142,7 @@ static void test_world(unsigned w)
 {
     static shadow_t shadow;
     static uint8_t mask[SPAN];
+    region_spec_t specs[4];
     memory_t memory;
     opal_cryptfile_outcome_t outcome;
 
@@ -153,9 +153,12 @@ static void test_world(unsigned w)
     for (uint64_t at = 0; at < SPAN; ++at) {
         mask[at] = covered(worlds[w].specs, worlds[w].count, at);
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    opal_cryptfile_t *files[2] = {open_file(&memory.super, worlds[w].specs, worlds[w].count, uuid, NULL),
-                                          open_file(&memory.super, worlds[w].specs, worlds[w].count, uuid, NULL)};
+    memcpy(specs, worlds[w].specs, sizeof(specs));
+    for (unsigned i = 0; i < worlds[w].count; ++i) {
+        specs[i].displacement += BASE;
+    }
+    opal_cryptfile_t *files[2] = {open_file(&memory.super, specs, worlds[w].count, NULL), open_file(&memory.super, specs, worlds[w].count, NULL)};
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(files[0], BASE, &outcome));
     for (int i = 0; i < STEPS; ++i) {
         opal_cryptfile_t *file = files[draw(2)];
         uint64_t what = draw(20);
@@ -165,13 +168,14 @@ static void test_world(unsigned w)
             step_read(file, &shadow, mask, 0 == draw(4));
         } else {
             uint64_t size = draw(SPAN);
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, size, &outcome));
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, BASE + size, &outcome));
             if (size < shadow.size) {
                 memset(shadow.bytes + size, 0, shadow.size - size);
             }
             shadow.size = size;
         }
-        UNIT_REQUIRE(shadow.size == memory.parts[OPAL_CRYPTFILE_DATA].size && 0 == memory.locks);
+        uint64_t size;
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_size(file, &size) && BASE + shadow.size == size && 0 == memory.locks);
     }
     for (int i = 0; i < 2; ++i) {
         opal_cryptfile_destroy(files[i]);
@@ -193,18 +197,15 @@ static void test_canary(void)
     UNIT_GROUP("no plaintext on storage, also after overwrites");
     file_part_bytes = 0;
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    opal_cryptfile_t *file = open_file(&memory.super, two, 2, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&memory.super, two, 2, NULL);
     for (int turn = 0; turn < 3; ++turn) {
         for (size_t i = 0; i < sizeof(text); i += 8) {
             memcpy(text + i, "canary!!", 8);
         }
         UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, (uint64_t) turn * 100, text, sizeof(text)));
     }
-    for (int part = 0; part < 2; ++part) {
-        for (size_t i = 0; i + 8 <= memory.parts[part].size; ++i) {
-            found += 0 == memcmp(memory.parts[part].bytes + i, "canary!!", 8);
-        }
+    for (size_t i = 0; i + 8 <= memory.size; ++i) {
+        found += 0 == memcmp(memory.bytes + i, "canary!!", 8);
     }
     UNIT_CHECK(0 == found);
     opal_cryptfile_destroy(file);
@@ -221,31 +222,30 @@ static void test_tampering(void)
     UNIT_GROUP("every byte of data and of entries changed, blocks and entries swapped: an error, and zeros");
     memory_init(&memory);
     memory_init(&good);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    opal_cryptfile_t *file = open_file(&memory.super, two, 2, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&memory.super, two, 2, NULL);
     fill(text, sizeof(text), 3);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, sizeof(text)));
     memory_copy(&good, &memory);
     for (size_t at = 0; at < sizeof(text); ++at) {
-        memory.parts[0].bytes[at] ^= 0x40;
+        memory.bytes[place_of(at)] ^= 0x40;
         memset(out, 0xee, sizeof(out));
         opened += OPAL_CRYPT_ERR_AUTH != get_bytes(file, 0, out, sizeof(out), &got) || !zeros_only(out, sizeof(out)) || 0 != got;
-        memory.parts[0].bytes[at] ^= 0x40;
+        memory.bytes[place_of(at)] ^= 0x40;
     }
     UNIT_CHECK(0 == opened);
-    for (size_t at = MEMORY_GAP_FROM; at < memory.parts[1].size; ++at) {
-        if (0 != memory.parts[1].bytes[at] && 0 != (at - MEMORY_GAP_FROM) % OPAL_CRYPTFILE_ENTRY_BYTES) {  /* the generation bit is free */
-            memory.parts[1].bytes[at] ^= 0x40;
+    for (size_t at = entry_place(0, 512); at < GROUP_CONTROL; ++at) {
+        if (0 != memory.bytes[at] && 0 != at % OPAL_CRYPTFILE_GROUP_ENTRY_BYTES) {      /* the generation bit is free */
+            memory.bytes[at] ^= 0x40;
             int rc = get_bytes(file, 0, out, sizeof(out), &got);
             opened += OPAL_CRYPT_ERR_AUTH != rc;
-            memory.parts[1].bytes[at] ^= 0x40;
+            memory.bytes[at] ^= 0x40;
         }
     }
     UNIT_CHECK(0 == opened);
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, sizeof(out), &got) && sizeof(out) == got);
     UNIT_EQUAL_BYTES(text, out, sizeof(out));
-    memcpy(memory.parts[0].bytes, good.parts[0].bytes + 1000, 500);         /* a block of the same region */
-    memcpy(memory.parts[0].bytes + 1000, good.parts[0].bytes, 500);
+    memcpy(memory.bytes + place_of(0), good.bytes + place_of(1000), 500);       /* a block of the same region */
+    memcpy(memory.bytes + place_of(1000), good.bytes + place_of(0), 500);
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, 0, out, 600, &got));
     opal_cryptfile_destroy(file);
     memory_free(&memory);
@@ -265,10 +265,9 @@ static void test_access(void)
     UNIT_GROUP("missing and expired labels, bytes of no region");
     memory_init(&memory);
     fill(text, sizeof(text), 9);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    opal_cryptfile_t *all = open_file(&memory.super, two, 2, uuid, NULL);
-    opal_cryptfile_t *half = open_file(&memory.super, two, 2, uuid, grants);
-    opal_cryptfile_t *old = open_file(&memory.super, two, 2, uuid, expired);
+    opal_cryptfile_t *all = open_file(&memory.super, two, 2, NULL);
+    opal_cryptfile_t *half = open_file(&memory.super, two, 2, grants);
+    opal_cryptfile_t *old = open_file(&memory.super, two, 2, expired);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(all, 0, text, sizeof(text)));
     unsigned long written = memory.written;
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == put_bytes(half, 0, text, sizeof(text)));
@@ -285,7 +284,7 @@ static void test_access(void)
     opal_cryptfile_destroy(all);
     opal_cryptfile_destroy(half);
     opal_cryptfile_destroy(old);
-    all = open_file(&memory.super, gap, 1, uuid, NULL);
+    all = open_file(&memory.super, gap, 1, NULL);
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == put_bytes(all, 0, text, 10) && OPAL_CRYPT_ERR_ACCESS == get_bytes(all, 595, out, 10, &got));
     opal_cryptfile_destroy(all);
     memory_free(&memory);
@@ -304,8 +303,7 @@ static void test_overlap(void)
 
     UNIT_GROUP("requests that overlap, longer than a run");
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    opal_cryptfile_t *file = open_file(&memory.super, one, 1, uuid, NULL);
+    opal_cryptfile_t *file = open_file(&memory.super, one, 1, NULL);
     fill(text, sizeof(text), 12);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, sizeof(text)));
     for (int turn = 0; turn < 4; ++turn) {
@@ -364,10 +362,8 @@ static void test_threads(void)
 
     UNIT_GROUP("disjoint pieces of the same blocks, written by %d threads: none lost", THREADS);
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-    memory_grow(&memory.parts[0], 65536);       /* memory storage does not grow while others read it */
-    memory_grow(&memory.parts[1], 8 << 20);
-    opal_cryptfile_t *file = open_file(&memory.super, one, 1, uuid, NULL);
+    memory_grow(&memory, place_of(65536));      /* memory storage does not grow while others read it */
+    opal_cryptfile_t *file = open_file(&memory.super, one, 1, NULL);
     for (unsigned i = 0; i < THREADS; ++i) {
         workers[i] = (worker_t){.file = file, .number = i};
         UNIT_REQUIRE(0 == pthread_create(&workers[i].thread, NULL, work, &workers[i]));

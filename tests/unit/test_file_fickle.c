@@ -4,18 +4,17 @@
  * Storage that answers the same read differently each time: data that is read again
  * may differ from what was checked, unless that was kept.
  */
-#include "opal/mca/common/cryptfile/file/seal.h"
-#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/cryptfile/file/header.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
 
 enum { B = 512, BLOCKS = 3, SIZE = B * BLOCKS };
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file fickle uui";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t one[SIZE], two[SIZE];
 
-/* These bytes of the sidecar differ in some reads: bit n stands for read n. */
+/* These bytes of the file differ in some reads: bit n stands for read n. */
 static struct {
     uint64_t at;
     const uint8_t *bytes;
@@ -28,7 +27,7 @@ static int fickle_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
 {
     int rc = memory_read(storage, part, extents, count);
 
-    for (size_t i = 0; i < count && OPAL_CRYPTFILE_SIDECAR == part; ++i) {
+    for (size_t i = 0; i < count; ++i) {
         if (lie.at >= extents[i].at && lie.at + lie.count <= extents[i].at + extents[i].count) {
             if (0 != (lie.when >> lie.reads++ & 1)) {
                 memcpy((uint8_t *) extents[i].bytes + (lie.at - extents[i].at), lie.bytes, lie.count);
@@ -48,13 +47,7 @@ static void lies(memory_t *memory, uint64_t at, const uint8_t *bytes, size_t cou
     memory->super.read = fickle_read;
 }
 
-static void start(memory_t *memory)
-{
-    memory_init(memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory->super, uuid));
-}
-
-static opal_cryptfile_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, uuid, NULL); }
+static opal_cryptfile_t *opened(memory_t *memory) { return open_file(&memory->super, spec, 1, NULL); }
 
 static void put(memory_t *memory, const uint8_t *text)
 {
@@ -67,23 +60,20 @@ static void put(memory_t *memory, const uint8_t *text)
 /* An entry is empty when a writer looks first, and leads to an older version when it looks again. */
 static void test_entry(uint64_t block)
 {
-    static const uint8_t empty[OPAL_CRYPTFILE_ENTRY_BYTES];
-    const uint64_t entry_at = OPAL_CRYPTFILE_SIDECAR_FREE + block * OPAL_CRYPTFILE_ENTRY_BYTES;
+    static const uint8_t empty[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES];
     memory_t memory, old;
     opal_cryptfile_outcome_t outcome;
     const opal_cryptfile_request_t request = {two, block * B + 100, 50};
 
-    start(&memory);
+    memory_init(&memory);
     memory_init(&old);
     put(&memory, one);
     memory_copy(&old, &memory);
     put(&memory, two);
-    memcpy(memory.parts[OPAL_CRYPTFILE_DATA].bytes, old.parts[OPAL_CRYPTFILE_DATA].bytes, SIZE);
-    memset(memory.parts[OPAL_CRYPTFILE_SIDECAR].bytes
-               + memory_place(OPAL_CRYPTFILE_SIDECAR, OPAL_CRYPTFILE_SIDECAR_FREE + opal_cryptfile_sidecar_entries_bytes(0)),
-           0, opal_cryptfile_sidecar_sets_bytes(0, B));         /* no room helps */
+    memcpy(memory.bytes + place_of(0), old.bytes + place_of(0), SIZE);
+    memset(memory.bytes + room_head_place(1), 0, group_rooms * OPAL_CRYPTFILE_ROOM_HEAD_BYTES);        /* no room helps */
     opal_cryptfile_t *file = opened(&memory);
-    lies(&memory, entry_at, empty, sizeof(empty), 1);
+    lies(&memory, entry_place(block, B), empty, sizeof(empty), 1);
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_write(file, &request, 1, false, &outcome) && lie.reads > 1);
     opal_cryptfile_destroy(file);
     memory_free(&memory);
@@ -92,81 +82,69 @@ static void test_entry(uint64_t block)
 
 static void seal(memory_t *memory, uint8_t number, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
-    const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES] = {number};
+    opal_cryptfile_tree_t tree = {.size = SIZE, .id = {number}};
     opal_cryptfile_t *file = opened(memory);
     opal_cryptfile_outcome_t outcome;
-    opal_crypt_why_t why = {.topic = NULL};
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_seal_region(file, 0, SIZE, id, &outcome, &why));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_seal_finish(&memory->super, SIZE, id));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tree_fields(file, 0, SIZE, &outcome));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tree_make(file, &tree, true));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tree_root(file, 0, &tree));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tree_finish(file, &tree));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file, hash));
+    opal_cryptfile_destroy(file);
+}
+
+static void unseal(memory_t *memory)
+{
+    opal_cryptfile_t *file = opened(memory);
+
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_tree_unseal(file));
     opal_cryptfile_destroy(file);
 }
 
 /* The root that a user keeps is that of the sealed data, and the data read matches the root that the user kept. */
 static void test_root(void)
 {
-    const uint64_t at = opal_cryptfile_sidecar_directory_at(0);
-    uint8_t first[OPAL_CRYPT_HASH_BYTES], second[OPAL_CRYPT_HASH_BYTES], told[OPAL_CRYPT_HASH_BYTES];
-    uint8_t directory[2][OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES];
+    enum { RECORD_AT = 512, RECORD = 80 + OPAL_CRYPT_HASH_BYTES };
+    uint8_t first[OPAL_CRYPT_HASH_BYTES], second[OPAL_CRYPT_HASH_BYTES], told[OPAL_CRYPT_HASH_BYTES], record[2][RECORD];
     memory_t memory, old;
     opal_crypt_why_t why = {.topic = NULL};
 
-    start(&memory);
+    memory_init(&memory);
     memory_init(&old);
     put(&memory, one);
     seal(&memory, 1, first);
     memory_copy(&old, &memory);
-    memcpy(directory[0], old.parts[OPAL_CRYPTFILE_SIDECAR].bytes + at, sizeof(directory[0]));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory.super));
+    memcpy(record[0], old.bytes + RECORD_AT, RECORD);
+    unseal(&memory);
     put(&memory, two);
-    lies(&memory, at, directory[0], sizeof(directory[0]), 0);
+    lies(&memory, RECORD_AT, record[0], RECORD, 0);
     seal(&memory, 2, second);
     const unsigned reads = lie.reads;
 
     /* Printing it: the earlier root is read from the last read on, or from any other. */
     UNIT_CHECK(0 != memcmp(first, second, sizeof(first)));
     for (unsigned n = 0; n <= reads; ++n) {
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory.super));
-        lies(&memory, at, directory[0], sizeof(directory[0]), ~0u << n);
+        unseal(&memory);
+        lies(&memory, RECORD_AT, record[0], RECORD, ~0u << n);
         seal(&memory, 2, told);
         UNIT_CHECK(0 == memcmp(second, told, sizeof(told)));
     }
 
-    /* Demanding it: everything is old, except for the directory from the nth read on. */
-    memcpy(directory[1], memory.parts[OPAL_CRYPTFILE_SIDECAR].bytes + at, sizeof(directory[1]));
+    /* Demanding it: everything is old, except for the record from the nth read on. */
+    memcpy(record[1], memory.bytes + RECORD_AT, RECORD);
     for (unsigned n = 0; n < 4; ++n) {
         opal_cryptfile_t *file = opened(&old);
-        lies(&old, at, directory[1], sizeof(directory[1]), ~0u << n);
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_seal_demand(file, second, &why));
+        lies(&old, RECORD_AT, record[1], RECORD, ~0u << n);
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_seal_demand(file, second, &why) && lie.reads > 0);
         opal_cryptfile_destroy(file);
     }
-    lies(&old, at, directory[1], sizeof(directory[1]), 0);
+    lies(&old, RECORD_AT, record[1], RECORD, 0);
     opal_cryptfile_t *file = opened(&old);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_demand(file, first, &why));
     opal_cryptfile_destroy(file);
     memory_free(&memory);
     memory_free(&old);
-}
-
-/* Nothing of a refused directory is used. */
-static void test_directory(void)
-{
-    const uint64_t at = opal_cryptfile_sidecar_directory_at(0);
-    uint8_t directory[OPAL_CRYPTFILE_SIDECAR_DIRECTORY_BYTES] = {1};    /* a segment within the header */
-    memory_t memory;
-    opal_cryptfile_outcome_t outcome;
-    const opal_cryptfile_request_t request = {one, 0, SIZE};
-
-    start(&memory);
-    opal_cryptfile_t *file = opened(&memory);
-    lies(&memory, at, directory, sizeof(directory), 1);
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_write(file, &request, 1, false, &outcome));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, false, &outcome));
-    opal_cryptfile_sidecar_header_t header;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_sidecar_read(&memory.super, &header));
-    opal_cryptfile_destroy(file);
-    memory_free(&memory);
 }
 
 int main(void)
@@ -179,8 +157,6 @@ int main(void)
     test_entry(1);
     UNIT_GROUP("the root of a seal is that of what was sealed, or read");
     test_root();
-    UNIT_GROUP("a directory that was refused");
-    test_directory();
     providers_fini();
     return unit_done();
 }

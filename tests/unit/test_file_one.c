@@ -8,7 +8,8 @@
  */
 #include "opal/mca/common/crypt/base/le.h"
 #include "opal/mca/common/cryptfile/file/seal_tree.h"
-#include "tests/unit/file_group.h"
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
 #include "tests/unit/file_one.h"
 
 enum { SHADOW = 5 << 19, B = 4096 };
@@ -24,9 +25,9 @@ static opal_cryptfile_t *engine_of(memory_t *memory, const one_image_t *image, o
     opal_cryptfile_copy_state_t *copy = &opened->copies[opened->chosen];
     opal_cryptfile_t *file;
 
-    one_memory(memory);
-    memory_grow(&memory->parts[OPAL_CRYPTFILE_DATA], image->size);
-    memcpy(memory->parts[OPAL_CRYPTFILE_DATA].bytes, image->bytes, image->size);
+    memory_init(memory);
+    memory_grow(memory, image->size);
+    memcpy(memory->bytes, image->bytes, image->size);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_create(&of, &file));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_use(file, copy->map, copy->keys));
     opal_cryptfile_keys_free(copy->keys, copy->map->region_count);
@@ -70,21 +71,20 @@ static void blocks_that_do_not_read(opal_cryptfile_t *file, uint64_t end, char *
 /* Every room that was ever used is complete, by its check; returns how many there are. */
 static unsigned rooms_complete(const memory_t *memory, const opal_cryptfile_geometry_t *geometry)
 {
-    const memory_part_t *part = &memory->parts[OPAL_CRYPTFILE_DATA];
     unsigned complete = 0;
 
-    for (uint64_t g = 0; g * geometry->group_bytes < part->size; ++g) {
+    for (uint64_t g = 0; g * geometry->group_bytes < memory->size; ++g) {
         for (uint32_t w = 1; w <= geometry->rooms; ++w) {
             uint64_t at = opal_cryptfile_geometry_head_at(geometry, g, w);
             uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
-            if (at + sizeof(head) > part->size || 0 == part->bytes[at + 16]) {
+            if (at + sizeof(head) > memory->size || 0 == memory->bytes[at + 16]) {
                 continue;
             }
-            memcpy(head, part->bytes + at, sizeof(head));
+            memcpy(head, memory->bytes + at, sizeof(head));
             memset(head + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
             uint32_t check = opal_cryptfile_crc(0, head, sizeof(head));
-            check = opal_cryptfile_crc(check, part->bytes + opal_cryptfile_geometry_room_at(geometry, g, w), opal_crypt_le_get32(head + 20));
-            UNIT_CHECK(check == opal_crypt_le_get32(part->bytes + at + OPAL_CRYPTFILE_ROOM_CHECK_AT));
+            check = opal_cryptfile_crc(check, memory->bytes + opal_cryptfile_geometry_room_at(geometry, g, w), opal_crypt_le_get32(head + 20));
+            UNIT_CHECK(check == opal_crypt_le_get32(memory->bytes + at + OPAL_CRYPTFILE_ROOM_CHECK_AT));
             ++complete;
         }
     }
@@ -269,7 +269,7 @@ static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_
     static const uint8_t label_key[32] = "the key of a label, of 32 bytes", head[6] = {1, 1, 1, 0, 40, 0};
     opal_cryptfile_map_t *map = (opal_cryptfile_map_t *) (uintptr_t) of;
     opal_cryptfile_header_t header = {.geometry = map->geometry};
-    uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], *bytes = memory->parts[OPAL_CRYPTFILE_DATA].bytes;
+    uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], *bytes = memory->bytes;
 
     for (uint32_t i = 0; i < map->region_count; ++i) {
         opal_cryptfile_region_t *region = &map->regions[i];
@@ -286,7 +286,7 @@ static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_
     for (unsigned place = 0; place < 2; ++place) {
         opal_cryptfile_place_write(map, bytes + opal_cryptfile_geometry_map_at(&map->geometry, place));
     }
-    leave_bytes(name, "one", bytes, memory->parts[OPAL_CRYPTFILE_DATA].size);
+    leave_bytes(name, "one", bytes, memory->size);
     leave_bytes(name, "plain", shadow->bytes, shadow->size);
 }
 
@@ -302,11 +302,11 @@ static void seal_and_demand(const char *name, memory_t *memory, opal_cryptfile_t
     uint64_t got;
 
     UNIT_CHECK(OPAL_CRYPT_OK == seal_all(file, shadow->size) && 0 == strcmp("fits", seal_of(file, hash)));
-    opal_cryptfile_t *reader = open_one(&memory->super, specs, count, NULL);
+    opal_cryptfile_t *reader = open_file(&memory->super, specs, count, NULL);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_demand(reader, hash, &why));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(reader, 0, buffer, SHADOW, &got) && got == shadow->size);
     UNIT_CHECK(0 == memcmp(buffer, shadow->bytes, shadow->size));
-    sealed = memory->parts[OPAL_CRYPTFILE_DATA].bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, 0) + OPAL_CRYPTFILE_ENTRY_BYTES;
+    sealed = memory->bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, 0) + OPAL_CRYPTFILE_ENTRY_BYTES;
     *sealed ^= 1;                       /* of any block of the group */
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(reader, 2000, buffer, 1, &got) && 0 == strcmp("forged", seal_of(file, hash)));
     *sealed ^= 1;
@@ -331,14 +331,14 @@ static void test_random(const char *name, const region_spec_t *specs, unsigned c
 
     UNIT_GROUP("%s: random requests and sizes", name);
     memset(&shadow, 0, sizeof(shadow));
-    one_memory(&memory);
+    memory_init(&memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
-    opal_cryptfile_t *file = open_one(&memory.super, specs, count, NULL);
+    opal_cryptfile_t *file = open_file(&memory.super, specs, count, NULL);
     const opal_cryptfile_geometry_t geometry = opal_cryptfile_map_of(file)->geometry;
     for (unsigned i = 0; i < 1500; ++i) {
         if (0 == draw(50)) {            /* another process */
             opal_cryptfile_destroy(file);
-            file = open_one(&memory.super, specs, count, NULL);
+            file = open_file(&memory.super, specs, count, NULL);
         }
         wrong += !step_of(file, &shadow, buffer);
         wrong += OPAL_CRYPT_OK != memory_size(&memory.super, OPAL_CRYPTFILE_DATA, &end) ||
@@ -368,30 +368,30 @@ static void test_short_blocks(void)
     uint64_t got;
 
     UNIT_GROUP("short blocks");
-    one_memory(&memory);
+    memory_init(&memory);
     memset(text, 't', sizeof(text));
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
-    opal_cryptfile_t *file = open_one(&memory.super, parts, 4, NULL);
+    opal_cryptfile_t *file = open_file(&memory.super, parts, 4, NULL);
     const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, LONG));
 
     /* A damaged one is written in full; its sealed field stays in its entry. */
     uint64_t block = opal_cryptfile_geometry_stand(&map->geometry, &map->regions[1].tiling, DATA - 1) / map->regions[1].block_bytes;
-    uint8_t *entry = memory.parts[0].bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
+    uint8_t *entry = memory.bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
     memset(entry + OPAL_CRYPTFILE_ENTRY_BYTES, 's', OPAL_CRYPT_HASH_BYTES);
-    memory.parts[0].bytes[opal_cryptfile_geometry_place(&map->geometry, DATA - 1)] ^= 1;
+    memory.bytes[opal_cryptfile_geometry_place(&map->geometry, DATA - 1)] ^= 1;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, DATA - 1, out, 1, &got));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == put_bytes(file, DATA - SHORT, text, SHORT - 1));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, DATA - SHORT, text, SHORT));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, LONG, &got) && LONG == got && 0 == memcmp(out, text, LONG));
-    entry = memory.parts[0].bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
+    entry = memory.bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
     for (unsigned i = 0; i < OPAL_CRYPT_HASH_BYTES; ++i) {
         UNIT_CHECK('s' == entry[OPAL_CRYPTFILE_ENTRY_BYTES + i]);
     }
     opal_cryptfile_destroy(file);
 
     /* Region 0 ended before: a cut goes through no block of it, and needs no key. */
-    file = open_one(&memory.super, parts, 4, grants);
+    file = open_file(&memory.super, parts, 4, grants);
     UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_cryptfile_resize(file, 600000 + 1, &outcome));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, END, &outcome));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, LONG, &got) && END == got && 0 == memcmp(out, text, END));
@@ -434,11 +434,11 @@ static void test_death(const char *name, bool overwrite, bool atomic)
     long life = 0;
 
     UNIT_GROUP("%s: death at each write", name);
-    one_memory(&base);
-    one_memory(&memory);
+    memory_init(&base);
+    memory_init(&memory);
     base.page = 512;
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&base.super, OPAL_CRYPTFILE_DATA, 8192));
-    opal_cryptfile_t *file = open_one(&base.super, whole, 1, NULL);
+    opal_cryptfile_t *file = open_file(&base.super, whole, 1, NULL);
     memset(before, 0, sizeof(before));
     if (overwrite) {
         memset(before, 'a', TO + B);
@@ -450,12 +450,12 @@ static void test_death(const char *name, bool overwrite, bool atomic)
     for (; died; ++life) {
         memory_copy(&memory, &base);
         memory.life = life;
-        file = open_one(&memory.super, whole, 1, NULL);
+        file = open_file(&memory.super, whole, 1, NULL);
         died = OPAL_CRYPT_OK != put_all(file, FROM, after + FROM, TO - FROM, atomic);
         opal_cryptfile_destroy(file);
         memory.life = -1;
         memory.locks = 0;
-        file = open_one(&memory.super, whole, 1, NULL);
+        file = open_file(&memory.super, whole, 1, NULL);
         check_either(file, before, after, overwrite ? 0 : FROM, TO, !overwrite);
         UNIT_CHECK(OPAL_CRYPT_OK == put_all(file, FROM - 50, after + FROM - 50, TO - FROM + 50, atomic));    /* finishes what was left */
         check_either(file, after, after, overwrite ? 0 : FROM, TO, false);

@@ -2,31 +2,26 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A node loses power.  The storage keeps writes in a cache: of the pieces written since
- * the last barrier of that part, any may be there afterwards, and others are lost.  A
- * life is some writes, cuts and syncs; it ends with a loss of power or a kill, and the
- * next one goes on with what it finds.
- *
- * For a file with a sidecar, and for one that is one file, with blocks at the border of two groups.
+ * the last barrier, any may be there afterwards, and others are lost.  A life is some
+ * writes, cuts and syncs, of blocks at the border of two groups; it ends with a loss of
+ * power or a kill, and the next one goes on with what it finds.
  *
  * With the engine's barriers nothing is lost that was synced: each block reads as it
- * was at the last sync, or as a later step made it.  Without them, or with those of
- * one part only, the same lives lose blocks: else the test would show nothing.
+ * was at the last sync, or as a later step made it.  Without them the same lives lose
+ * blocks: else the test would show nothing.
  */
-#include "tests/unit/file_group.h"
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
 
 enum { B = 512, BLOCKS = 70, SIZE = B * BLOCKS, SECTOR = 256, VERSIONS = 64, LIVES = 6, STEPS = 8 };
+enum { BASE = GROUP_DATA - BLOCKS / 2 * B };     /* where the first block is in the file */
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file power uuid.";
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
-
-static bool one;                        /* else: with a sidecar */
-static uint64_t base;                   /* where the first block is in the file */
 
 /* ---- the storage ---- */
 
 typedef struct pending {
     enum { WRITE, ZERO, RESIZE } kind;
-    opal_cryptfile_part_t part;
     uint64_t at, count;
     uint8_t bytes[SECTOR];
 } pending_t;
@@ -36,7 +31,7 @@ typedef struct power {
     memory_t stable;
     pending_t *pending;
     size_t count, room;
-    bool heeds[2];                      /* the engine's barriers of this part */
+    bool heeds;                         /* the engine's barriers */
     unsigned long barriers;
 } power_t;
 
@@ -55,16 +50,15 @@ static int apply(memory_t *memory, const pending_t *op)
     const opal_cryptfile_extent_t extent = {op->at, (void *) (uintptr_t) op->bytes, (size_t) op->count};
     opal_cryptfile_storage_t *storage = &memory->super;
 
-    return WRITE == op->kind ? memory_write(storage, op->part, &extent, 1)
-           : ZERO == op->kind ? memory_zero(storage, op->part, op->at, op->count)
-                              : memory_resize(storage, op->part, op->at);
+    return WRITE == op->kind ? memory_write(storage, OPAL_CRYPTFILE_DATA, &extent, 1)
+           : ZERO == op->kind ? memory_zero(storage, OPAL_CRYPTFILE_DATA, op->at, op->count)
+                              : memory_resize(storage, OPAL_CRYPTFILE_DATA, op->at);
 }
 
 static int take_op(opal_cryptfile_storage_t *storage, pending_t *op)
 {
     power_t *power = (power_t *) storage;
 
-    op->part = one ? OPAL_CRYPTFILE_DATA : op->part;
     int rc = apply(&power->now, op);
 
     if (OPAL_CRYPT_OK == rc) {
@@ -78,11 +72,12 @@ static int power_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
 {
     int rc = OPAL_CRYPT_OK;
 
+    (void) part;
     for (size_t i = 0; i < extent_count; ++i) {
         const uint8_t *bytes = extents[i].bytes;
         for (uint64_t at = extents[i].at, end = at + extents[i].count; at < end && OPAL_CRYPT_OK == rc;) {
             uint64_t to = (at / SECTOR + 1) * SECTOR;
-            pending_t op = {.kind = WRITE, .part = part, .at = at, .count = (to < end ? to : end) - at};
+            pending_t op = {.kind = WRITE, .at = at, .count = (to < end ? to : end) - at};
             memcpy(op.bytes, bytes, (size_t) op.count);
             rc = take_op(storage, &op);
             bytes += op.count;
@@ -94,34 +89,30 @@ static int power_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
 
 static int power_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
 {
-    pending_t op = {.kind = ZERO, .part = part, .at = at, .count = bytes};
+    pending_t op = {.kind = ZERO, .at = at, .count = bytes};
 
+    (void) part;
     return take_op(storage, &op);
 }
 
 static int power_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
-    pending_t op = {.kind = RESIZE, .part = part, .at = bytes};
+    pending_t op = {.kind = RESIZE, .at = bytes};
 
+    (void) part;
     return take_op(storage, &op);
 }
 
-/* `percent` of a part's pieces reach the storage; the others are lost. */
-static void settle_cache(power_t *power, opal_cryptfile_part_t part, unsigned percent, uint64_t *random)
+/* `percent` of the pieces reach the storage; the others are lost. */
+static void settle_cache(power_t *power, unsigned percent, uint64_t *random)
 {
-    size_t kept = 0;
-
     for (size_t i = 0; i < power->count; ++i) {
-        if (part != power->pending[i].part) {
-            power->pending[kept++] = power->pending[i];
-            continue;
-        }
         *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         if ((*random >> 33) % 100 < percent) {
             UNIT_REQUIRE(OPAL_CRYPT_OK == apply(&power->stable, &power->pending[i]));
         }
     }
-    power->count = kept;
+    power->count = 0;
 }
 
 static int power_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
@@ -129,13 +120,13 @@ static int power_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
     power_t *power = (power_t *) storage;
     uint64_t unused = 0;
 
+    (void) part;
     if (memory_dead(&power->now)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
     ++power->barriers;
-    part = one ? OPAL_CRYPTFILE_DATA : part;
-    if (power->heeds[part]) {
-        settle_cache(power, part, 100, &unused);
+    if (power->heeds) {
+        settle_cache(power, 100, &unused);
     }
     return OPAL_CRYPT_OK;
 }
@@ -158,16 +149,15 @@ static uint64_t draw(uint64_t *random, uint64_t below)
 
 static opal_cryptfile_t *opened(power_t *power)
 {
-    return one ? open_one(&power->now.super, spec, 1, NULL) : open_file(&power->now.super, spec, 1, uuid, NULL);
+    return open_file(&power->now.super, spec, 1, NULL);
 }
 
 /* How many bytes there are from the first block on. */
 static uint64_t bytes_of(power_t *power, const opal_cryptfile_t *file)
 {
-    uint64_t bytes = power->now.parts[OPAL_CRYPTFILE_DATA].size;
+    uint64_t bytes = opal_cryptfile_geometry_size(&opal_cryptfile_map_of(file)->geometry, power->now.size);
 
-    bytes = one ? opal_cryptfile_geometry_size(&opal_cryptfile_map_of(file)->geometry, bytes) : bytes;
-    return bytes < base ? 0 : bytes - base;
+    return bytes < BASE ? 0 : bytes - BASE;
 }
 
 /* The block's contents now; false: it is torn, which is zeros to a writer. */
@@ -176,7 +166,7 @@ static int read_block(opal_cryptfile_t *file, uint64_t block, uint8_t *out)
     uint64_t got;
 
     memset(out, 0, B);
-    return get_bytes(file, base + block * B, out, B, &got);
+    return get_bytes(file, BASE + block * B, out, B, &got);
 }
 
 /* A process that died before it lengthened the file left the new block in its room, at the
@@ -188,8 +178,8 @@ static void see_all(power_t *power)
     uint32_t bytes;
 
     for (uint64_t i = 0; i < BLOCKS; ++i) {
-        (void) opal_cryptfile_check(file, 0, base / B + i, &condition, &bytes);
-        UNIT_REQUIRE(OPAL_CRYPTFILE_BLOCK_BEHIND != condition || OPAL_CRYPT_OK == opal_cryptfile_finish_block(file, 0, base / B + i));
+        (void) opal_cryptfile_check(file, 0, BASE / B + i, &condition, &bytes);
+        UNIT_REQUIRE(OPAL_CRYPTFILE_BLOCK_BEHIND != condition || OPAL_CRYPT_OK == opal_cryptfile_finish_block(file, 0, BASE / B + i));
     }
     opal_cryptfile_destroy(file);
 }
@@ -200,7 +190,7 @@ static void lengthen(power_t *power)
     opal_cryptfile_t *file = opened(power);
     opal_cryptfile_outcome_t outcome;
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_resize(file, base + SIZE, &outcome));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_resize(file, BASE + SIZE, &outcome));
     opal_cryptfile_destroy(file);
 }
 
@@ -213,7 +203,7 @@ static void only_now(power_t *power)
         opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_BAD;
         uint32_t bytes;
         (void) read_block(file, i, model.version[i][0]);
-        (void) opal_cryptfile_check(file, 0, base / B + i, &condition, &bytes);
+        (void) opal_cryptfile_check(file, 0, BASE / B + i, &condition, &bytes);
         model.versions[i] = 1;
         model.hole[i] = OPAL_CRYPTFILE_BLOCK_HOLE == condition || OPAL_CRYPTFILE_BLOCK_TORN == condition || i * B >= bytes_of(power, file);
     }
@@ -280,10 +270,9 @@ static int step(power_t *power, opal_cryptfile_t *file, uint64_t *random)
 
     power->now.life = -1;               /* the model looks, too */
     if (0 == what) {
-        uint64_t unused = 0, size = power->now.parts[OPAL_CRYPTFILE_DATA].size;
-        settle_cache(power, OPAL_CRYPTFILE_DATA, 100, &unused);
-        settle_cache(power, OPAL_CRYPTFILE_SIDECAR, 100, &unused);
-        UNIT_REQUIRE(size == power->stable.parts[OPAL_CRYPTFILE_DATA].size);
+        uint64_t unused = 0;
+        settle_cache(power, 100, &unused);
+        UNIT_REQUIRE(power->now.size == power->stable.size);
         only_now(power);
         power->now.life = life;
         return OPAL_CRYPT_OK;
@@ -291,54 +280,48 @@ static int step(power_t *power, opal_cryptfile_t *file, uint64_t *random)
     if (1 == what) {
         expect_cut(file, from);
         power->now.life = life;
-        return opal_cryptfile_resize(file, base + from, &outcome);
+        return opal_cryptfile_resize(file, BASE + from, &outcome);
     }
     size_t count = 1 + (size_t) draw(random, 4 * B);
     fill(text, (int) count, (int) draw(random, 1000000));
     expect_write(file, from, text, count);
     power->now.life = life;
-    return opal_cryptfile_write(file, &(opal_cryptfile_request_t){text, base + from, count}, 1, false, &outcome);
+    return opal_cryptfile_write(file, &(opal_cryptfile_request_t){text, BASE + from, count}, 1, false, &outcome);
 }
 
 static void lose_power(power_t *power, uint64_t *random)
 {
     static const unsigned percents[] = {0, 30, 60, 90, 100};
 
-    for (int part = 0; part < 2; ++part) {
-        settle_cache(power, part, percents[draw(random, 5)], random);
-    }
-    power->count = 0;
+    settle_cache(power, percents[draw(random, 5)], random);
     memory_copy(&power->now, &power->stable);
 }
 
 /* Blocks that are wrong after any of the lives; *ends counts lives. */
-static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
+static unsigned lives(uint64_t seed, bool heeds, unsigned *ends)
 {
-    power_t power = {.heeds = {data, sidecar}};
+    power_t power = {.heeds = heeds};
     uint64_t random = seed * 2654435761u + 1, unused = 0;
     unsigned wrong = 0;
 
     memory_init(&power.now);
     memory_init(&power.stable);
-    power.now.super = (opal_cryptfile_storage_t){one ? one_read : memory_read, power_write, one ? one_size : memory_size, power_resize,
-                                                    power_zero, memory_lock, memory_unlock, memory_try_lock, power_barrier, power_barrier, NULL};
+    power.now.super = (opal_cryptfile_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
+                                                    memory_lock, memory_unlock, memory_try_lock, power_barrier, power_barrier, NULL};
     group_rooms = 1 + (uint32_t) draw(&random, 3);
-    base = one ? GROUP_DATA - BLOCKS / 2 * B : 0;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == (one ? power_resize(&power.now.super, OPAL_CRYPTFILE_DATA, 8192)
-                                       : opal_cryptfile_sidecar_create(&power.now.super, uuid)));
-    settle_cache(&power, OPAL_CRYPTFILE_DATA, 100, &unused);
-    settle_cache(&power, OPAL_CRYPTFILE_SIDECAR, 100, &unused);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == power_resize(&power.now.super, OPAL_CRYPTFILE_DATA, 8192));
+    settle_cache(&power, 100, &unused);
     memset(&model, 0, sizeof(model));
     only_now(&power);
     for (int life = 0; life < LIVES && 0 == wrong; ++life) {
         opal_cryptfile_t *file = opened(&power);
-        power.now.life = (long) draw(&random, one && 0 == draw(&random, 2) ? 40 : 400);
+        power.now.life = (long) draw(&random, 0 == draw(&random, 2) ? 40 : 400);
         for (int i = 0; i < STEPS && OPAL_CRYPT_OK == step(&power, file, &random); ++i) {
         }
         power.now.life = -1;
         power.now.locks = 0;
         opal_cryptfile_destroy(file);
-        if (draw(&random, 4) > (one ? 1 : 0)) {
+        if (draw(&random, 4) > 1) {
             lose_power(&power, &random);
             wrong = wrong_blocks(&power);
             (0 == draw(&random, 2) ? see_all : lengthen)(&power);
@@ -355,37 +338,27 @@ static unsigned lives(uint64_t seed, bool data, bool sidecar, unsigned *ends)
     return wrong;
 }
 
-static void test_lives(const char *name, bool data, bool sidecar, unsigned seeds)
+static void test_lives(const char *name, bool heeds, unsigned seeds)
 {
     unsigned lost = 0, ends = 0;
 
     UNIT_GROUP("%s", name);
     for (unsigned seed = 1; seed <= seeds; ++seed) {
-        unsigned wrong = lives(seed, data, sidecar, &ends);
-        if (wrong > 0 && data && (one || sidecar)) {
+        unsigned wrong = lives(seed, heeds, &ends);
+        if (wrong > 0 && heeds) {
             printf("  seed %u: %u blocks are lost\n", seed, wrong);
         }
         lost += wrong;
     }
     printf("  %u blocks lost in %u lives\n", lost, ends);
-    UNIT_CHECK((data && (one || sidecar)) == (0 == lost));
+    UNIT_CHECK(heeds == (0 == lost));
 }
 
 int main(int argc, char **argv)
 {
     providers_init();
-    one = argc > 1;                     /* SEEDS: only those, for one file */
-    if (one) {
-        test_lives("one file: with barriers nothing is lost", true, false, (unsigned) atoi(argv[1]));
-        return unit_done();
-    }
-    test_lives("with all barriers nothing is lost", true, true, 500);
-    test_lives("without any, blocks are lost", false, false, 60);
-    test_lives("with those of the data alone", true, false, 100);
-    test_lives("with those of the sidecar alone", false, true, 100);
-    one = true;
-    test_lives("one file: with barriers nothing is lost", true, false, 500);
-    test_lives("one file: without, blocks are lost", false, false, 60);
+    test_lives("with barriers nothing is lost", true, argc > 1 ? (unsigned) atoi(argv[1]) : 500);
+    test_lives("without them blocks are lost", false, 60);
     providers_fini();
     return unit_done();
 }

@@ -9,7 +9,8 @@
  *
  *     test_file_rounds [FIRST [SEEDS]]
  */
-#include "tests/unit/file_group.h"
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
 
 #include <pthread.h>
 
@@ -112,7 +113,7 @@ static int leave(int rc)
 
 static int process_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
 {
-    return leave(enter(storage) ? one_read(&memory.super, part, extents, count) : OPAL_CRYPT_ERR_STORAGE);
+    return leave(enter(storage) ? memory_read(&memory.super, part, extents, count) : OPAL_CRYPT_ERR_STORAGE);
 }
 
 static int process_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
@@ -123,7 +124,7 @@ static int process_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
         return leave(OPAL_CRYPT_ERR_STORAGE);
     }
     memory.life = process->life;
-    int rc = one_write(&memory.super, part, extents, count);
+    int rc = memory_write(&memory.super, part, extents, count);
     process->life = memory.life;
     memory.life = -1;
     if (0 == process->life) {
@@ -134,12 +135,12 @@ static int process_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
 
 static int process_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
 {
-    return leave(enter(storage) ? one_size(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
+    return leave(enter(storage) ? memory_size(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
 }
 
 static int process_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
 {
-    return leave(enter(storage) ? one_resize(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
+    return leave(enter(storage) ? memory_resize(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
 }
 
 static int process_try(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
@@ -373,7 +374,7 @@ static void *live(void *arg)
     pthread_mutex_lock(&turn_lock);
     wait_for_turn(process->number);
     pthread_mutex_unlock(&turn_lock);
-    opal_cryptfile_t *file = open_one(&process->super, specs, REGIONS + 1, process->grants);
+    opal_cryptfile_t *file = open_file(&process->super, specs, REGIONS + 1, process->grants);
     for (int i = 0; i < CALLS && good; ++i) {
         uint32_t region = (uint32_t) draw(REGIONS);
         unsigned first = (unsigned) draw(BLOCKS);
@@ -445,10 +446,10 @@ static opal_cryptfile_t *start(process_t *test, unsigned seed)
     tags = 0;
     now = 0;
     draw_map();
-    one_memory(&memory);
+    memory_init(&memory);
     memory.page = 512;
     UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
-    opal_cryptfile_t *file = open_one(&test->super, specs, REGIONS + 1, NULL);
+    opal_cryptfile_t *file = open_file(&test->super, specs, REGIONS + 1, NULL);
     ops[op_count++] = (op_t){.region = REGIONS};        /* it was empty */
     for (uint32_t i = 0; i < REGIONS; ++i) {
         UNIT_REQUIRE(write_some(file, &call, i, 0, BLOCKS, false));

@@ -6,21 +6,20 @@
  * that demands the seal gets an error; the same reader without it does not
  * notice.
  */
-#include "opal/mca/common/cryptfile/file/seal.h"
-#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/cryptfile/file/header.h"
+#include "opal/mca/common/cryptfile/file/seal_tree.h"
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
 
-enum { BLOCK = 512, BLOCKS = 200, BYTES = BLOCK * BLOCKS - 100 };
+enum { BLOCK = 512, BLOCKS = 1600, BYTES = BLOCK * BLOCKS - 100 };
 
-static const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES] = "file seal  uuid";
 static const region_spec_t specs[] = {
     {1, OPAL_AEAD_AES_128_GCM, BLOCK, 0, 1, false, 1, {{0, 1, 0}}}};
 static uint8_t text[BYTES], out[BYTES];
 
-static opal_cryptfile_t *open_it(memory_t *memory) { return open_file(&memory->super, specs, 1, uuid, NULL); }
+static opal_cryptfile_t *open_it(memory_t *memory) { return open_file(&memory->super, specs, 1, NULL); }
 
-/* Version `number` of the whole file; block 77 stays a hole. */
+/* Version `number` of the whole file, which has two groups; block 77 stays a hole. */
 static void write_version(memory_t *memory, int number)
 {
     opal_cryptfile_t *file = open_it(memory);
@@ -41,16 +40,35 @@ static const uint8_t *next_id(void)
     return id;
 }
 
+/* With the id `said` in the record. */
+static int seal_as(opal_cryptfile_t *file, uint64_t bytes, const uint8_t *id, const uint8_t *said)
+{
+    opal_cryptfile_tree_t tree = {.size = bytes};
+    opal_cryptfile_outcome_t outcome;
+
+    memcpy(tree.id, id, sizeof(tree.id));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_fields(file, 0, bytes, &outcome));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_make(file, &tree, true));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_root(file, 0, &tree));
+    memcpy(tree.id, said, sizeof(tree.id));
+    return opal_cryptfile_tree_finish(file, &tree);
+}
+
 static void seal(memory_t *memory, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
     opal_cryptfile_t *file = open_it(memory);
-    opal_cryptfile_outcome_t outcome;
-    opal_crypt_why_t why = {.topic = NULL};
     const uint8_t *id = next_id();
 
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_region(file, 0, BYTES, id, &outcome, &why));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_finish(&memory->super, BYTES, id));
+    UNIT_CHECK(OPAL_CRYPT_OK == seal_as(file, BYTES, id, id));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file, hash));
+    opal_cryptfile_destroy(file);
+}
+
+static void set_state(memory_t *memory, opal_cryptfile_state_t state)
+{
+    opal_cryptfile_t *file = open_it(memory);
+
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_state_put(&memory->super, &opal_cryptfile_map_of(file)->geometry, state));
     opal_cryptfile_destroy(file);
 }
 
@@ -99,21 +117,7 @@ static void test_good(memory_t *memory, const uint8_t *hash)
     opal_cryptfile_destroy(file);
 }
 
-/* Copy `bytes` of a part of the file from `old` to `memory`. */
-static void replay(memory_t *memory, const memory_t *old, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
-{
-    memcpy(memory->parts[part].bytes + memory_place(part, at), old->parts[part].bytes + memory_place(part, at), bytes);
-}
-
-static uint64_t entries_at(memory_t *memory, uint64_t block)
-{
-    opal_cryptfile_sidecar_index_t index;
-    opal_cryptfile_sidecar_directory_t directory;
-
-    UNIT_REQUIRE(opal_cryptfile_sidecar_index(block, &index));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_directory_parse(memory->parts[1].bytes + 4096, 512, BLOCK, &directory));
-    return opal_cryptfile_sidecar_entry_at(directory.entries[index.segment], index.within);
-}
+static void replay(memory_t *memory, const memory_t *old, uint64_t at, size_t bytes) { memcpy(memory->bytes + at, old->bytes + at, bytes); }
 
 /* An attacker's change, which only a reader that demands the seal notices. */
 static void expect(memory_t *memory, const char *what, bool unnoticed, result_t result)
@@ -126,68 +130,74 @@ static void expect(memory_t *memory, const char *what, bool unnoticed, result_t 
     UNIT_CHECK(unnoticed == (FINE == without) && result == with);
 }
 
-static void test_attacks(const memory_t *sealed, const memory_t *old, const uint8_t *hash)
+/* Each of these bytes changed: no reader that demands the seal gets anything. */
+static void expect_changed(memory_t *memory, uint64_t at, size_t bytes)
 {
-    memory_t memory;
-    uint8_t zeros[OPAL_CRYPTFILE_ENTRY_BYTES] = {0};
+    for (size_t i = 0; i < bytes; ++i) {
+        memory->bytes[at + i] ^= 1;
+        UNIT_CHECK(REFUSED == reader(memory, true, NULL));
+        memory->bytes[at + i] ^= 1;
+    }
+}
 
-    memory_init(&memory);
-    UNIT_GROUP("older versions, holes, the end, the list, the header");
-    memory_copy(&memory, sealed);
-    replay(&memory, old, OPAL_CRYPTFILE_DATA, 5 * BLOCK, BLOCK);
-    replay(&memory, old, OPAL_CRYPTFILE_SIDECAR, entries_at(&memory, 5), OPAL_CRYPTFILE_ENTRY_BYTES);
-    expect(&memory, "an older version of a block", true, UNREADABLE);
-    memory_copy(&memory, sealed);
-    replay(&memory, old, OPAL_CRYPTFILE_DATA, 5 * BLOCK, BLOCK);
-    expect(&memory, "an older version of a block's data", true, UNREADABLE);
-    memory_copy(&memory, sealed);
-    memcpy(memory.parts[1].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, entries_at(&memory, 130)), zeros, sizeof(zeros));
-    memset(memory.parts[0].bytes + 130 * BLOCK, 0, BLOCK);
-    expect(&memory, "a block turned into a hole", true, UNREADABLE);
-    memory_copy(&memory, sealed);
-    memory.parts[0].size -= 1000;
-    expect(&memory, "the end cut off within a block, which has a room", false, REFUSED);
-    memory_copy(&memory, sealed);
-    memory.parts[0].size = 100 * BLOCK;
-    expect(&memory, "the end cut off between blocks", true, REFUSED);
-    memory_copy(&memory, sealed);
-    memory_copy(&memory, old);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_finish(&memory.super, BYTES, next_id()));
-    expect(&memory, "an older version of both parts, which calls itself sealed", true, REFUSED);
-    for (uint64_t at = OPAL_CRYPTFILE_SIDECAR_STATE_AT; at < 72 + OPAL_CRYPTFILE_SEAL_ID_BYTES; ++at) {
-        if (at >= 16 && at < 64) {      /* opening checks UUID and maps */
-            continue;
-        }
-        memory_copy(&memory, sealed);
-        memory.parts[1].bytes[at] ^= 1;
-        UNIT_CHECK(FINE != reader(&memory, true, NULL));
-    }
-    for (uint64_t at = 4096 + 448; at < 4096 + 496; ++at) {
-        memory_copy(&memory, sealed);
-        memory.parts[1].bytes[at] ^= 1;
-        UNIT_CHECK(FINE != reader(&memory, true, NULL));
-    }
-    opal_cryptfile_sidecar_directory_t directory;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_directory_parse(sealed->parts[1].bytes + 4096, 512, BLOCK, &directory));
-    for (uint64_t at = 0; at < 2 * OPAL_CRYPT_HASH_BYTES; ++at) {
-        memory_copy(&memory, sealed);
-        memory.parts[1].bytes[memory_place(OPAL_CRYPTFILE_SIDECAR, directory.seal_list + at)] ^= 1;
-        UNIT_CHECK(REFUSED == reader(&memory, true, NULL));
-    }
-    for (uint64_t block = 0; block < BLOCKS; block += 7) {
+static void test_entries(memory_t *memory)
+{
+    for (uint64_t block = 0; block < BLOCKS; block += 97) {
+        uint8_t *entry = memory->bytes + entry_place(block, BLOCK);
+        opal_cryptfile_slot_t slots[2];
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_slot_parse(entry, BLOCK, &slots[0]) &&
+                     OPAL_CRYPT_OK == opal_cryptfile_slot_parse(entry + OPAL_CRYPTFILE_SLOT_BYTES, BLOCK, &slots[1]));
+        int newer = opal_cryptfile_entry_newer(slots);
         for (unsigned byte = 0; byte < OPAL_CRYPTFILE_SLOT_BYTES; ++byte) {
-            memory_copy(&memory, sealed);
-            opal_cryptfile_slot_t slots[2];
-            uint8_t *entry = memory.parts[1].bytes + memory_place(OPAL_CRYPTFILE_SIDECAR, entries_at(&memory, block));
-            UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_slot_parse(entry, BLOCK, &slots[0]) &&
-                         OPAL_CRYPT_OK == opal_cryptfile_slot_parse(entry + OPAL_CRYPTFILE_SLOT_BYTES, BLOCK, &slots[1]));
-            int newer = opal_cryptfile_entry_newer(slots);
-            if (newer >= 0 && (byte > 3 || (0 == byte && 0 == newer))) {    /* its room is not sealed */
+            if (newer >= 0 && (byte > 3 || (0 == byte && 0 == newer))) {        /* its room is not sealed */
                 entry[(unsigned) newer * OPAL_CRYPTFILE_SLOT_BYTES + byte] ^= 1;
-                UNIT_CHECK(FINE != reader(&memory, true, NULL));
+                UNIT_CHECK(FINE != reader(memory, true, NULL));
+                entry[(unsigned) newer * OPAL_CRYPTFILE_SLOT_BYTES + byte] ^= 1;
             }
         }
+        for (unsigned byte = OPAL_CRYPTFILE_ENTRY_BYTES; byte < OPAL_CRYPTFILE_GROUP_ENTRY_BYTES; ++byte) {
+            entry[byte] ^= 1;
+            UNIT_CHECK(UNREADABLE == reader(memory, true, NULL));
+            entry[byte] ^= 1;
+        }
     }
+}
+
+static void test_attacks(const memory_t *sealed, const memory_t *old, const uint8_t *hash)
+{
+    enum { RECORD_AT = 512, TABLE_AT = 8192, LATE = BLOCKS - 70 };      /* in the second group */
+    memory_t memory;
+
+    memory_init(&memory);
+    UNIT_GROUP("older versions, holes, the end, tables, the record");
+    for (uint64_t block = 5; block < BLOCKS; block += LATE - 5) {
+        for (size_t entry = OPAL_CRYPTFILE_ENTRY_BYTES; entry <= OPAL_CRYPTFILE_GROUP_ENTRY_BYTES; entry += OPAL_CRYPT_HASH_BYTES) {
+            memory_copy(&memory, sealed);
+            replay(&memory, old, place_of(block * BLOCK), BLOCK);
+            replay(&memory, old, entry_place(block, BLOCK), entry);     /* with the sealed field, or without */
+            expect(&memory, "an older version of a block", true, UNREADABLE);
+            memory_copy(&memory, sealed);
+            memset(memory.bytes + place_of(block * BLOCK), 0, BLOCK);
+            memset(memory.bytes + entry_place(block, BLOCK), 0, entry);
+            expect(&memory, "a block turned into a hole", true, UNREADABLE);
+        }
+        memory_copy(&memory, sealed);
+        replay(&memory, old, place_of(block * BLOCK), BLOCK);
+        expect(&memory, "an older version of a block's data", true, UNREADABLE);
+    }
+    memory_copy(&memory, sealed);
+    memory.size -= 1000;
+    expect(&memory, "the end cut off within a block", false, REFUSED);
+    memory_copy(&memory, sealed);
+    memory.size = place_of(100 * BLOCK);
+    expect(&memory, "the end cut off between blocks", true, REFUSED);
+    memory_copy(&memory, old);
+    set_state(&memory, OPAL_CRYPTFILE_STATE_SEALED);
+    expect(&memory, "an older version of the file, which calls itself sealed", true, REFUSED);
+    memory_copy(&memory, sealed);
+    expect_changed(&memory, RECORD_AT, 80 + OPAL_CRYPT_HASH_BYTES);
+    expect_changed(&memory, TABLE_AT, 2 * OPAL_CRYPT_HASH_BYTES);
+    test_entries(&memory);
     UNIT_GROUP("another sealed version is not the one whose hash was kept");
     memory_copy(&memory, sealed);
     uint8_t other[OPAL_CRYPT_HASH_BYTES];
@@ -209,9 +219,9 @@ static void test_life(const memory_t *sealed)
     memory_init(&memory);
     UNIT_GROUP("opening for writing ends it; an overwrite that was cut short is finished first");
     memory_copy(&memory, sealed);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_sidecar_unseal(&memory.super));
+    set_state(&memory, OPAL_CRYPTFILE_STATE_OPEN);
     UNIT_CHECK(REFUSED == reader(&memory, true, NULL) && FINE == reader(&memory, false, NULL));
-    for (long life = 1; life < 6; ++life) {     /* set of rooms, mark, room, data, entry */
+    for (long life = 1; life < 6; ++life) {     /* mark, head, room, data, entry */
         memory_copy(&memory, sealed);
         opal_cryptfile_t *file = open_it(&memory);
         uint8_t fresh[BLOCK];
@@ -242,15 +252,12 @@ static void test_small(void)
     UNIT_GROUP("an empty file; a file of holes");
     for (uint64_t bytes = 0; bytes < 300 * BLOCK; bytes += 150 * BLOCK - 1) {
         memory_init(&memory);
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
-        opal_cryptfile_t *file = open_it(&memory);
+            opal_cryptfile_t *file = open_it(&memory);
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(file, bytes, &outcome));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_region(file, 0, bytes, next_id(), &outcome, &why));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_finish(&memory.super, bytes, next_id()) &&
-                   REFUSED == demand(file, &why));
-        const uint8_t *id = next_id();
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_region(file, 0, bytes, id, &outcome, &why));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_finish(&memory.super, bytes, id));
+        uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES];
+        memcpy(id, next_id(), sizeof(id));
+        UNIT_CHECK(OPAL_CRYPT_OK == seal_as(file, bytes, id, next_id()) && REFUSED == demand(file, &why));
+        UNIT_CHECK(OPAL_CRYPT_OK == seal_as(file, bytes, id, id));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file, hash));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_demand(file, hash, &why));
         uint64_t got = 1;
@@ -270,7 +277,6 @@ int main(void)
     providers_init();
     memory_init(&memory);
     memory_init(&old);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_sidecar_create(&memory.super, uuid));
     write_version(&memory, 1);
     memory_copy(&old, &memory);
     write_version(&memory, 2);

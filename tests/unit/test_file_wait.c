@@ -4,7 +4,8 @@
  * One file: a call that gets no room, because another process has locked the block that needs it, waits moment by
  * moment; the storage reports that and ends it; the call goes on when the lock is released.
  */
-#include "tests/unit/file_group.h"
+#include "tests/unit/file_memory.h"
+#include "tests/unit/file_open.h"
 
 #include <errno.h>
 
@@ -19,7 +20,7 @@ static unsigned moments, patient;       /* moment number `patient` fails; 0: the
 static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     *got = 0 == held || held < at || held >= at + bytes;
-    return *got ? one_lock(storage, at, bytes, exclusive) : OPAL_CRYPT_OK;
+    return *got ? memory_lock(storage, at, bytes, exclusive) : OPAL_CRYPT_OK;
 }
 
 static int moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
@@ -39,7 +40,7 @@ static int moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile
 static int overwrite(memory_t *memory, const memory_t *left, unsigned for_moments)
 {
     memory_copy(memory, left);
-    opal_cryptfile_t *file = open_one(&memory->super, spec, 1, NULL);
+    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, NULL);
     held = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(&opal_cryptfile_map_of(file)->geometry, 0, 0));
     moments = 0;
     patient = for_moments;
@@ -54,7 +55,7 @@ static int overwrite(memory_t *memory, const memory_t *left, unsigned for_moment
 
 static bool reads(memory_t *memory, const uint8_t *fifth)
 {
-    opal_cryptfile_t *file = open_one(&memory->super, spec, 1, NULL);
+    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, NULL);
     uint64_t got;
     bool good = OPAL_CRYPT_OK == get_bytes(file, 0, out, sizeof(out), &got) && 0 == memcmp(out + 5 * B, fifth + 5 * B, B) &&
                 (0 == memcmp(out, before, B) || 0 == memcmp(out, after, B));
@@ -74,18 +75,18 @@ int main(void)
     group_rooms = 1;
     fill(before, sizeof(before), 1);
     fill(after, sizeof(after), 2);
-    one_memory(&whole);
-    one_memory(&left);
-    one_memory(&memory);
+    memory_init(&whole);
+    memory_init(&left);
+    memory_init(&memory);
     memory.super.try_lock = try_lock;
     memory.super.moment = moment;
-    opal_cryptfile_t *file = open_one(&whole.super, spec, 1, NULL);
+    opal_cryptfile_t *file = open_file(&whole.super, spec, 1, NULL);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, before, sizeof(before)));
     opal_cryptfile_destroy(file);
     for (long life = 1; died; ++life) {
         memory_copy(&left, &whole);
         left.life = life;
-        file = open_one(&left.super, spec, 1, NULL);
+        file = open_file(&left.super, spec, 1, NULL);
         died = OPAL_CRYPT_OK != put_bytes(file, 0, after, B);
         opal_cryptfile_destroy(file);
         left.life = -1;

@@ -39,6 +39,8 @@ static opal_cryptfile_t *open_it(memory_t *memory, const uint8_t uuid[16])
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_add(map, &ask, &number, &added, &why));
     opal_cryptfile_tiling_free(&tiling);
     memcpy(map->uuid, uuid, 16);
+    map->generation = 1;
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, 300));
     key.data_key = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES);
     UNIT_REQUIRE(NULL != key.data_key);
     memset(key.data_key, 7, OPAL_CRYPTFILE_DATA_KEY_BYTES);
@@ -63,14 +65,15 @@ int main(void)
     file = open_it(&memory, uuid);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, false, &outcome));
     opal_cryptfile_destroy(file);
-    UNIT_CHECK(memory.parts[OPAL_CRYPTFILE_DATA].size == sizeof(text));
-    UNIT_CHECK(0 != memcmp(memory.parts[OPAL_CRYPTFILE_DATA].bytes, text, 16));
+    UNIT_CHECK(memory.size > sizeof(text));
 
     request.memory = back;
     file = open_it(&memory, uuid);
+    uint8_t *stored = memory.bytes + opal_cryptfile_geometry_place(&opal_cryptfile_map_of(file)->geometry, 0);
+    UNIT_CHECK(memory.size == (size_t) (stored - memory.bytes) + sizeof(text) && 0 != memcmp(stored, text, 16));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_read(file, &request, 1, false, &outcome));
     UNIT_CHECK(sizeof(back) == outcome.bytes && 0 == memcmp(back, text, sizeof(text)));
-    memory.parts[OPAL_CRYPTFILE_DATA].bytes[99] ^= 1;
+    stored[99] ^= 1;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_read(file, &request, 1, false, &outcome) && 0 == back[99]);
     opal_cryptfile_destroy(file);
     memory_free(&memory);
