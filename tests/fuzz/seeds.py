@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Take inputs for the fuzz targets out of tests/vectors: seeds.py DIRECTORY
 
-Writes DIRECTORY/map/*, DIRECTORY/sidecar/*, DIRECTORY/header/*."""
+Writes DIRECTORY/map/*, DIRECTORY/slot/*, DIRECTORY/header/*."""
 import os
 import struct
 import sys
@@ -35,11 +35,6 @@ def main(directory):
         if block["kind"] == "map":
             put("map", bytes.fromhex(block["map"]))
             put("map", bytes.fromhex(block["digest"]))
-    for block in blocks(os.path.join(vectors, "sidecar-v1.txt")):
-        if block["kind"] == "entry":
-            put("sidecar", bytes.fromhex(block["entry"]))
-        elif block["kind"] == "room":
-            put("sidecar", bytes.fromhex(block["head"]))
     # The header, and what is in place 1: in the pieces of a file.
     head = b""
     for block in blocks(os.path.join(vectors, "onefile-v1.txt")):
@@ -47,11 +42,14 @@ def main(directory):
             head = bytes.fromhex(block["bytes"]).ljust(512, b"\0")
         elif block["kind"] == "piece" and bytes.fromhex(block["bytes"]).startswith(b"MPICRYPT") and head:
             put("header", head + bytes.fromhex(block["bytes"]))
-    put("sidecar", (b"MPICRYPT" + struct.pack("<HHI16sQQ", 1, 3, 1, b"u" * 16, 2101248, 181)).ljust(4096, b"\0"))
-    put("sidecar", struct.pack("<QQ", 2105344, 2113536).ljust(512, b"\0"))
-    put("sidecar", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\ncreated 1800000000\nnot-after 0\n"
+    # Entries, as a place has them, and the head of a room.
+    slot = [struct.pack("<IIQ16s16s", flags, 100, 5, b"s" * 16, b"t" * 16) for flags in (1, 3)]
+    for entry in (bytes(96), slot[1] + bytes(48), slot[0] + slot[1], slot[1] + struct.pack("<I", 4 | 7 << 8) + bytes(44),
+                  struct.pack("<IIQ", 4095, 0, 2 ** 33) + slot[0] + slot[0] + bytes(16)):
+        put("slot", entry)
+    put("slot", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\ncreated 1800000000\nnot-after 0\n"
                    b"state active\nchanges 0\nowners 0 1000\nescrow 00ff\n")
-    put("sidecar", struct.pack("<BBHH", 1, 1, 1, 40) + bytes(42))
+    put("slot", struct.pack("<BBHH", 1, 1, 1, 40) + bytes(42))
 
 
 if __name__ == "__main__":

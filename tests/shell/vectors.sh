@@ -13,11 +13,11 @@ must python3 -B "$vectors/make_transport_v1.py" --check
 python3 -B "$vectors/records-v1.py" > "$CASE_DIR/records-v1.txt"
 must cmp "$CASE_DIR/records-v1.txt" "$vectors/records-v1.txt"
 mkdir "$CASE_DIR/file"
-must python3 -B "$vectors/make_file_v1.py" "$CASE_DIR/file"
+must python3 -B "$vectors/make_map_v1.py" "$CASE_DIR/file"
 for made in "$CASE_DIR/file"/*; do
     must cmp "$made" "$vectors/$(basename "$made")"
 done
-must test -e "$CASE_DIR/file/file-v1.txt"
+must test -e "$CASE_DIR/file/block-v1.txt"
 must python3 -B "$vectors/make_onefile_v1.py" "$CASE_DIR"
 must cmp "$CASE_DIR/onefile-v1.txt" "$vectors/onefile-v1.txt"
 must python3 -B "$vectors/onefile_maps.py" 300

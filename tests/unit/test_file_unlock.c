@@ -6,7 +6,7 @@
  */
 #include "keystore_cases.h"
 
-#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/cryptfile/file/header.h"
 
 enum { REGIONS = 60, ROW = 100 };
 
@@ -195,33 +195,6 @@ static void case_refusals(opal_cryptfile_map_t *map)
     keystore = full;
 }
 
-static void case_copies(const opal_cryptfile_map_t *map)
-{
-    size_t count = opal_cryptfile_map_bytes(map);
-    uint8_t *bytes = malloc(count);
-    opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
-    opal_crypt_why_t why = {.topic = NULL};
-    bool differ;
-
-    UNIT_GROUP("copies of the same bytes: one verdict");
-    opal_cryptfile_map_write(map, bytes);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
-    opal_cryptfile_copy_again(&states[OPAL_CRYPTFILE_COPY_ATTRIBUTE], &states[OPAL_CRYPTFILE_COPY_SIDECAR_0]);
-    UNIT_CHECK(OPAL_CRYPTFILE_COPY_ATTRIBUTE == opal_cryptfile_copy_choose(states, map->uuid, &differ, &why) && !differ);
-    UNIT_CHECK(NULL == states[OPAL_CRYPTFILE_COPY_SIDECAR_0].map && NULL == states[OPAL_CRYPTFILE_COPY_SIDECAR_0].keys);
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        opal_cryptfile_copy_free(&states[i]);
-    }
-    memset(states, 0, sizeof(states));
-    bytes[48 + 12] ^= 1;                /* in the first region: the MACs do not match */
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
-    opal_cryptfile_copy_again(&states[OPAL_CRYPTFILE_COPY_ATTRIBUTE], &states[OPAL_CRYPTFILE_COPY_SIDECAR_0]);
-    UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_SIDECAR_0].present && !states[OPAL_CRYPTFILE_COPY_SIDECAR_0].verified);
-    UNIT_CHECK(-1 == opal_cryptfile_copy_choose(states, map->uuid, &differ, &why));
-    opal_cryptfile_copy_free(&states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
-    free(bytes);
-}
-
 /* A file with an unknown critical extension is refused, although an older map without it verifies, too; one
  * that is not critical is kept in the next map. */
 static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
@@ -235,7 +208,8 @@ static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
             size_t count = opal_cryptfile_map_bytes(map);
             uint8_t *bytes = malloc(count);
             opal_cryptfile_map_write(map, bytes);
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, &states[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i]));
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, keystore,
+                                                                       &states[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i]));
             free(bytes);
             if (0 == i) {
                 UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_extensions_set(map, extension, sizeof(extension)));
@@ -243,11 +217,14 @@ static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
                 seal(map, keys);
             }
         }
+        opal_cryptfile_header_t header = {.geometry = map->geometry};
+        opal_cryptfile_copy_t chosen = OPAL_CRYPTFILE_COPIES;
         bool differ;
-        int best = opal_cryptfile_copy_choose(states, map->uuid, &differ, &why);
+        memcpy(header.uuid, map->uuid, sizeof(header.uuid));
+        int rc = opal_cryptfile_header_choose(states, &header, &chosen, &differ, &why);
         UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_SIDECAR_0].verified && states[OPAL_CRYPTFILE_COPY_SIDECAR_1].verified);
-        UNIT_CHECK(critical ? -1 == best && 0 == strcmp("file-map-extension", why.topic) && 0 == strcmp("type 263", why.detail)
-                            : OPAL_CRYPTFILE_COPY_SIDECAR_1 == best);
+        UNIT_CHECK(critical ? OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp("file-map-extension", why.topic) && 0 == strcmp("type 263", why.detail)
+                            : OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_COPY_SIDECAR_1 == chosen);
         const opal_cryptfile_map_t *read = states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map;
         UNIT_CHECK(sizeof(extension) == read->extension_bytes && 0 == memcmp(extension, read->extensions, sizeof(extension)));
         states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extensions[8] ^= 1;  /* only key holders change, add or remove one */
@@ -277,11 +254,13 @@ int main(void)
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &lab, &why));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, false, &other, &why));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_create(&map));
+    map->generation = 1;
     make(map, 0, REGIONS, keys);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES));
+    seal(map, keys);
     case_all(map, keys);
     case_forged(map);
     case_known(map, keys);
-    case_copies(map);
     case_extensions(map, keys);
     case_versions(map, keys);
     case_refusals(map);
