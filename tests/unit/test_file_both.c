@@ -186,7 +186,7 @@ static void take_off_seal(both_t *both, const char *name)
     UNIT_CHECK(opal_cryptfile_seal_parse((const char *) text, wanted));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_check(both->file, &tree, hash, &why) && tree.size == both->size);
     UNIT_EQUAL_BYTES(hash, wanted, sizeof(hash));
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_demand(both->file, wanted, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_demand(both->file, wanted, &why));
     compare_all(both);
     open_both(both);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_unseal(both->file));

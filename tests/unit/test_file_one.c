@@ -139,8 +139,8 @@ static void good_file(const one_file_t *one)
         UNIT_CHECK(0 == strcmp("fits", seal_of(file, hash)));
         UNIT_EQUAL_BYTES(hash, one->root, sizeof(hash));
         hash[0] ^= 1;
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_tree_demand(file, hash, &why));
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_demand(file, one->root, &why));
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_seal_demand(file, hash, &why));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_demand(file, one->root, &why));
     }
     uint8_t *out = malloc(one->plain_bytes + 1);
     uint32_t hint = 0, region;
@@ -303,7 +303,7 @@ static void seal_and_demand(const char *name, memory_t *memory, opal_cryptfile_t
 
     UNIT_CHECK(OPAL_CRYPT_OK == seal_all(file, shadow->size) && 0 == strcmp("fits", seal_of(file, hash)));
     opal_cryptfile_t *reader = open_file(&memory->super, specs, count, NULL);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_demand(reader, hash, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_demand(reader, hash, &why));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(reader, 0, buffer, SHADOW, &got) && got == shadow->size);
     UNIT_CHECK(0 == memcmp(buffer, shadow->bytes, shadow->size));
     sealed = memory->bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, 0) + OPAL_CRYPTFILE_ENTRY_BYTES;

@@ -74,7 +74,7 @@ int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t
         free(work->slot_bytes);
         free(work->slots);
         free(work->fresh);
-        work->slot_bytes = malloc(blocks * (opal_cryptfile_entry_bytes(file) + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
+        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_GROUP_ENTRY_BYTES + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
         work->slots = malloc(blocks * sizeof(*work->slots));
         work->fresh = malloc(blocks * sizeof(*work->fresh));
         work->block_room = blocks;
@@ -97,7 +97,6 @@ void opal_cryptfile_work_end(opal_cryptfile_t *file)
         free(work->slot_bytes);
         free(work->slots);
         free(work->fresh);
-        free(work->sets);
         free(work->extents);
         free(work);
     }
@@ -139,7 +138,7 @@ int opal_cryptfile_extent_packed(const opal_cryptfile_t *file, opal_cryptfile_wo
             break;
         }
         size_t part = together < count ? (size_t) together : count;
-        rc = opal_cryptfile_extent_add(work, opal_cryptfile_place(file, offset), memory, part);
+        rc = opal_cryptfile_extent_add(work, opal_cryptfile_geometry_place(opal_cryptfile_geometry_of(file), offset), memory, part);
         plain += part;
         memory += part;
         count -= part;
@@ -250,22 +249,10 @@ int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *
 
 /* ---- a whole call ---- */
 
-/* The unit in which plain regions are locked. */
-enum { PLAIN_UNIT = 4096 };
-
-/* Plain bytes have more units than a region has locks: the last lock is for all beyond.  A region has
- * fewer blocks than locks below those of sets, which other processes hold for a long time. */
-static uint64_t lock_of(uint64_t plain, uint32_t unit, bool encrypted)
-{
-    uint64_t locks = encrypted ? OPAL_CRYPTFILE_SIDECAR_SET_LOCKS : OPAL_CRYPTFILE_SIDECAR_LOCKS;
-
-    return plain / unit < locks ? plain / unit : locks - 1;
-}
-
-/* In a file that is one file: the first and the last lock of a piece, and where it ends in the file. */
+/* The first and the last lock of a piece, and where it ends in the file. */
 static void locks_of(const opal_cryptfile_t *file, const opal_cryptfile_piece_t *piece, uint64_t *first, uint64_t *last, uint64_t *end)
 {
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
+    const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(file);
     uint64_t to = piece->plain + piece->bytes - 1, together;
 
     if (file->map->regions[piece->region].encrypted) {
@@ -274,20 +261,20 @@ static void locks_of(const opal_cryptfile_t *file, const opal_cryptfile_piece_t 
         *last = opal_cryptfile_lock_at(file, piece->region, to / block_bytes);
         *end = opal_cryptfile_locate(file, piece->region, to, end, &together) ? *end + 1 : 0;
     } else {                            /* treated as all of the group */
-        uint64_t group = (piece->plain - one->header_bytes) / one->group_bytes;
-        *first = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(one, group, 0));
-        *last = *first + one->entries - 1;
-        *end = opal_cryptfile_geometry_size(one, to + 1);
+        uint64_t group = (piece->plain - geometry->header_bytes) / geometry->group_bytes;
+        *first = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(geometry, group, 0));
+        *last = *first + geometry->entries - 1;
+        *end = opal_cryptfile_geometry_size(geometry, to + 1);
     }
 }
 
-/* In one file, other regions' locks are between those of a region's blocks: one range covers all. */
-static int hold_one(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
-                    opal_cryptfile_held_t *held)
+/* Other regions' locks are between those of a region's blocks: one range covers all. */
+int opal_cryptfile_hold(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
+                        opal_cryptfile_held_t *held)
 {
     uint64_t first = UINT64_MAX, last = 0, end = 0;
-    int rc = OPAL_CRYPT_OK;
 
+    held->is_held = false;
     for (size_t i = 0; i < plan->piece_count; ++i) {
         uint64_t from, to, until;
         locks_of(file, &plan->pieces[i], &from, &to, &until);
@@ -295,51 +282,18 @@ static int hold_one(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const o
         last = to > last ? to : last;
         end = until > end ? until : end;
     }
-    if (plan->piece_count > 0) {
-        rc = exclusive ? opal_cryptfile_lengthen_lock(file, work, held->ranges, first, last - first + 1, end)
-                       : opal_cryptfile_range_lock(file, held->ranges, first, last - first + 1, false);
-        held->count = OPAL_CRYPT_OK == rc;
+    if (0 == plan->piece_count) {
+        return OPAL_CRYPT_OK;
     }
-    return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_hold_end(file, held, rc);
-}
-
-int opal_cryptfile_hold(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
-                        opal_cryptfile_held_t *held)
-{
-    held->count = 0;
-    held->ranges = calloc(file->map->region_count, sizeof(*held->ranges));
-    if (NULL == held->ranges) {
-        return OPAL_CRYPT_ERR_MEMORY;
-    }
-    if (NULL != opal_cryptfile_one(file)) {
-        return hold_one(file, work, plan, exclusive, held);
-    }
-    for (size_t i = 0, next; i < plan->piece_count; i = next) {
-        uint32_t region = plan->pieces[i].region, unit = file->map->regions[region].block_bytes;
-        bool encrypted = file->map->regions[region].encrypted;
-        uint64_t last = 0;
-        unit = 0 == unit ? PLAIN_UNIT : unit;
-        for (next = i; next < plan->piece_count && plan->pieces[next].region == region; ++next) {
-            uint64_t end = lock_of(plan->pieces[next].plain + plan->pieces[next].bytes - 1, unit, encrypted);
-            last = end > last ? end : last;
-        }
-        uint64_t first = lock_of(plan->pieces[i].plain, unit, encrypted);
-        int rc = opal_cryptfile_range_lock(file, &held->ranges[held->count],
-                                           opal_cryptfile_lock_at(file, region, first), last - first + 1, exclusive);
-        if (OPAL_CRYPT_OK != rc) {
-            return opal_cryptfile_hold_end(file, held, rc);
-        }
-        ++held->count;
-    }
-    return OPAL_CRYPT_OK;
+    int rc = exclusive ? opal_cryptfile_lengthen_lock(file, work, &held->range, first, last - first + 1, end)
+                       : opal_cryptfile_range_lock(file, &held->range, first, last - first + 1, false);
+    held->is_held = OPAL_CRYPT_OK == rc;
+    return rc;
 }
 
 int opal_cryptfile_hold_end(opal_cryptfile_t *file, opal_cryptfile_held_t *held, int rc)
 {
-    while (held->count > 0) {
-        rc = opal_cryptfile_range_unlock(file, &held->ranges[--held->count], rc);
-    }
-    free(held->ranges);
-    held->ranges = NULL;
+    rc = held->is_held ? opal_cryptfile_range_unlock(file, &held->range, rc) : rc;
+    held->is_held = false;
     return rc;
 }

@@ -9,7 +9,7 @@
  * behind and could not be finished has no version to go back to, and keeps its mark.
  *
  * Marks are written at the beginning of a run and entries at its end, rooms and data part
- * by part.  A file that is one file may have fewer rooms than a run has blocks; then there are rounds, and the
+ * by part.  A group may have fewer rooms than a run has blocks; then there are rounds, and the
  * entries of one and the marks of the next are one write.  To survive a loss of power, the storage must keep that
  * order, too.  With barriers (|):
  *
@@ -17,7 +17,7 @@
  *     overwrite   | marks   rooms   | data | entries
  *     rounds      | marks   rooms   | data | entries, marks | rooms | data | entries
  *
- * The barrier before the marks is for both parts.  The rooms may still hold versions that other
+ * The rooms may still hold versions that other
  * blocks need: whichever process wrote those, and however it ended, their data and entries are on
  * the storage first.  So the entries need no barrier after them.
  */
@@ -26,23 +26,11 @@
 
 #include <string.h>
 
-/* The rooms that a run has, and their numbers. */
-static uint32_t rooms_had(const opal_cryptfile_t *file, const opal_cryptfile_work_t *work, uint32_t in_set)
-{
-    return NULL == opal_cryptfile_one(file) ? (uint32_t) work->set_count * in_set : work->rooms.count;
-}
-
-static uint32_t room_number(const opal_cryptfile_t *file, const opal_cryptfile_work_t *work, uint32_t in_set, uint32_t i)
-{
-    return NULL == opal_cryptfile_one(file) ? work->sets[i / in_set].set * in_set + i % in_set + 1 : work->rooms.numbers[i];
-}
-
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run)
 {
-    bool one = NULL != opal_cryptfile_one(file);
     uint32_t rooms = 0;
 
-    work->set_count = work->rooms.count = work->rooms.range_count = 0;
+    work->rooms.count = work->rooms.range_count = 0;
     for (uint64_t i = 0; i < run->count; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
         slots->overwritten = opal_cryptfile_entry_newer(slots->slot) >= 0 && !slots->behind;
@@ -51,23 +39,22 @@ int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     if (0 == rooms) {
         return OPAL_CRYPT_OK;
     }
-    int rc = one ? opal_cryptfile_group_rooms_take(file, work, run, rooms) : opal_cryptfile_rooms_take(file, work, run->region, rooms);
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
-    return OPAL_CRYPT_OK == rc && !one ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+    int rc = opal_cryptfile_rooms_take(file, work, run, rooms);
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
 }
 
 /* Add to the extents the entry of block i, as it is in work->slots. */
-static int put_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t at, uint64_t i)
+static int put_entry(opal_cryptfile_work_t *work, uint64_t at, uint64_t i)
 {
-    uint32_t entry_bytes = opal_cryptfile_entry_bytes(file);
-    uint8_t *bytes = work->slot_bytes + i * entry_bytes;
+    enum { ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+    uint8_t *bytes = work->slot_bytes + i * ENTRY;
 
-    opal_cryptfile_entry_put(file, &work->slots[i], bytes);
-    return opal_cryptfile_extent_add(work, at + i * entry_bytes, bytes, entry_bytes);
+    opal_cryptfile_entry_put(&work->slots[i], bytes);
+    return opal_cryptfile_extent_add(work, at + i * ENTRY, bytes, ENTRY);
 }
 
 /* Add to the extents the entries of blocks [from, to), with their new versions. */
-static int put_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t from, uint64_t to, uint64_t at)
+static int put_entries(opal_cryptfile_work_t *work, uint64_t from, uint64_t to, uint64_t at)
 {
     int rc = OPAL_CRYPT_OK;
 
@@ -78,7 +65,7 @@ static int put_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
         opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
         *next = work->fresh[i];
         next->room = slots->room;       /* if this write is cut at a page, the room's version counts */
-        rc = put_entry(file, work, at, i);
+        rc = put_entry(work, at, i);
     }
     return rc;
 }
@@ -86,43 +73,35 @@ static int put_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
 static int write_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work)
 {
     return 0 == work->extent_count ? OPAL_CRYPT_OK
-                                   : file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count);
+                                   : file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
 }
 
 int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                 uint64_t entered, uint64_t from, uint64_t at, uint64_t *count)
 {
-    uint32_t in_set = opal_cryptfile_sidecar_set_rooms(file->map->regions[run->region].block_bytes), used = 0;
-    uint32_t rooms = rooms_had(file, work, in_set);
-    int rc = put_entries(file, work, entered, from, at);
+    uint32_t used = 0;
+    int rc = put_entries(work, entered, from, at);
     uint64_t i = from;
 
-    for (; OPAL_CRYPT_OK == rc && i < run->count && (!work->slots[i].overwritten || used < rooms); ++i) {
+    for (; OPAL_CRYPT_OK == rc && i < run->count && (!work->slots[i].overwritten || used < work->rooms.count); ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
         if (slots->overwritten) {
-            slots->room = room_number(file, work, in_set, used++);
-            rc = opal_cryptfile_room_at(file, run->region, run->first + i, slots->room, &slots->room_at);
+            slots->room = work->rooms.numbers[used++];
+            slots->room_at = opal_cryptfile_room_at(file, run->region, run->first + i, slots->room);
             opal_cryptfile_mark(slots);
-            rc = OPAL_CRYPT_OK == rc ? put_entry(file, work, at, i) : rc;
+            rc = put_entry(work, at, i);
         }
     }
     *count = i - from;
     rc = OPAL_CRYPT_OK == rc ? write_entries(file, work) : rc;
-    return OPAL_CRYPT_OK == rc && from > 0 ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
-}
-
-/* The ciphertext of block i of the part that begins at `from`, to its room. */
-static int room_extent(opal_cryptfile_work_t *work, uint64_t from, uint64_t i, uint32_t block_bytes)
-{
-    return opal_cryptfile_extent_add(work, work->slots[from + i].room_at.cipher, work->cipher + i * block_bytes, work->fresh[from + i].plain_bytes);
+    return OPAL_CRYPT_OK == rc && from > 0 ? opal_cryptfile_barrier(file) : rc;
 }
 
 static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                        const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
 {
     uint32_t block_bytes = file->map->regions[run->region].block_bytes;
-    bool one = NULL != opal_cryptfile_one(file);
-    uint8_t *heads = work->slot_bytes + run->count * opal_cryptfile_entry_bytes(file);
+    uint8_t *heads = work->slot_bytes + run->count * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
     int rc = OPAL_CRYPT_OK;
 
     work->extent_count = 0;
@@ -136,21 +115,18 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
         const opal_cryptfile_room_t room = {run->region, run->first + from + i, *fresh,
                                                slots->slot[opal_cryptfile_entry_newer(slots->slot)]};
         opal_cryptfile_room_write(&room, head);
-        if (one) {
-            opal_crypt_le_put32(head + OPAL_CRYPTFILE_ROOM_CHECK_AT,
-                                opal_cryptfile_room_check(head, work->cipher + i * block_bytes, fresh->plain_bytes));
-        }
+        opal_crypt_le_put32(head + OPAL_CRYPTFILE_ROOM_CHECK_AT,
+                            opal_cryptfile_room_check(head, work->cipher + i * block_bytes, fresh->plain_bytes));
         rc = opal_cryptfile_extent_add(work, slots->room_at.head, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
-        if (OPAL_CRYPT_OK == rc && !one) {
-            rc = room_extent(work, from, i, block_bytes);
-        }
     }
-    for (uint64_t i = 0; one && i < count && OPAL_CRYPT_OK == rc; ++i) {        /* after the heads of all */
-        rc = 0 == work->slots[from + i].room ? OPAL_CRYPT_OK : room_extent(work, from, i, block_bytes);
+    for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {       /* after the heads of all */
+        const opal_cryptfile_slots_t *slots = &work->slots[from + i];
+        rc = 0 == slots->room ? OPAL_CRYPT_OK
+             : opal_cryptfile_extent_add(work, slots->room_at.cipher, work->cipher + i * block_bytes, work->fresh[from + i].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
-        rc = file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, work->extents, work->extent_count);
-        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_SIDECAR) : rc;
+        rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
     }
     return rc;
 }
@@ -169,7 +145,7 @@ static int data_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
     if (OPAL_CRYPT_OK == rc) {
         rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
     }
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
 }
 
 int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
@@ -180,15 +156,11 @@ int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *wo
     return OPAL_CRYPT_OK == rc ? data_write(file, work, run, from, count) : rc;
 }
 
-int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
-                              uint64_t entered, uint64_t done, uint64_t at, int rc)
+int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t entered, uint64_t done, uint64_t at, int rc)
 {
-    int error = put_entries(file, work, entered, done, at);
+    int error = put_entries(work, entered, done, at);
 
     error = OPAL_CRYPT_OK == error ? write_entries(file, work) : error;
     rc = OPAL_CRYPT_OK == rc ? error : rc;
-    if (work->set_count > 0) {          /* a failure may have left blocks behind */
-        opal_cryptfile_rooms_give(file, work, run->region, OPAL_CRYPT_OK == rc);
-    }
-    return opal_cryptfile_group_rooms_give(file, work, rc);
+    return opal_cryptfile_rooms_give(file, work, rc);
 }

@@ -31,12 +31,10 @@ static void region_free(opal_cryptfile_region_state_t *region)
     if (NULL != region) {
         opal_cryptfile_blocks_destroy(region->blocks);
         opal_crypt_secmem_free(region->seal_key);
-        free(region->sets);
         free(region->pages);
         free(region->bases);
         free(region->ours);
         free(region->accepted);
-        pthread_mutex_destroy(&region->set_lock);
         pthread_mutex_destroy(&region->lock);
         free(region);
     }
@@ -45,7 +43,6 @@ static void region_free(opal_cryptfile_region_state_t *region)
 static void map_free(opal_cryptfile_t *file)
 {
     for (uint32_t i = 0; NULL != file->map && i < file->map->region_count; ++i) {
-        opal_cryptfile_rooms_end(file, i);
         region_free(file->regions[i]);
     }
     free(file->regions);
@@ -82,7 +79,6 @@ static int region_make(opal_cryptfile_t *file, const opal_cryptfile_map_t *map, 
         return OPAL_CRYPT_ERR_MEMORY;
     }
     pthread_mutex_init(&made->lock, NULL);
-    pthread_mutex_init(&made->set_lock, NULL);
     made->limit = OPAL_CRYPTFILE_GRANT_SEAL;
     if (of->encrypted && NULL != key->data_key && OPAL_CRYPTFILE_GRANT_NONE != key->grant) {
         made->grant = key->grant;
@@ -107,7 +103,7 @@ int opal_cryptfile_use(opal_cryptfile_t *file, opal_cryptfile_map_t *map,
                    map->region_count >= file->map->region_count;
     uint32_t kept = goes_on ? file->map->region_count : 0, i = kept;
     opal_cryptfile_region_state_t **regions = calloc(map->region_count + 1, sizeof(*regions));
-    int rc = NULL == regions ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+    int rc = NULL == regions ? OPAL_CRYPT_ERR_MEMORY : 0 == map->geometry.group_bytes ? OPAL_CRYPT_ERR_CONFIG : OPAL_CRYPT_OK;
 
     while (OPAL_CRYPT_OK == rc && i < map->region_count) {
         rc = region_make(file, map, i, &keys[i], &regions[i]);

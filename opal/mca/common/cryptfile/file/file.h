@@ -162,9 +162,6 @@ int opal_cryptfile_check(opal_cryptfile_t *file, uint32_t region, uint64_t block
 /* Finish the overwrite of a block that is behind; what a reader finds does not change. */
 int opal_cryptfile_finish_block(opal_cryptfile_t *file, uint32_t region, uint64_t block);
 
-/* How many blocks of a region have an entry, but are beyond the end of the data, which was cut. */
-int opal_cryptfile_beyond(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t *count);
-
 /* The file's size. */
 int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes);
 

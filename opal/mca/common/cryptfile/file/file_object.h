@@ -23,35 +23,22 @@ typedef struct opal_cryptfile_seal_base {
     opal_cryptfile_slot_t slot;                 /* unused: a hole */
 } opal_cryptfile_seal_base_t;
 
-/* A set of rooms that this process has. */
-typedef struct opal_cryptfile_set {
-    uint64_t at, lock_at;
-    uint32_t set;
-    bool busy;                          /* in use by a call */
-} opal_cryptfile_set_t;
-
 typedef struct opal_cryptfile_region_state {
     opal_cryptfile_blocks_t *blocks;            /* NULL: plain, or no key */
     const opal_aead_module_t *aead;
     opal_cryptfile_grant_t grant;               /* of a key; a plain region needs none */
     opal_cryptfile_grant_t limit;               /* what may be done here, whatever the key grants */
-    pthread_mutex_t lock;                       /* the directory */
-    opal_cryptfile_sidecar_directory_t directory;
-    pthread_mutex_t set_lock;                   /* the sets */
-    opal_cryptfile_set_t *sets;                 /* sorted by place */
-    size_t set_count, set_room;
+    pthread_mutex_t lock;                       /* the bases; the first region's: the file's sealed_entries */
     uint8_t *seal_key;                          /* secret memory; NULL: not needed yet */
-    uint8_t *pages;                             /* hashes of the demanded seal, for page_blocks blocks; in one file, the
-                                                 * first region has those of all groups */
-    uint64_t page_blocks;
-    uint8_t root[OPAL_CRYPT_HASH_BYTES];        /* the seal's, if has_root: made here, or checked against the list */
+    uint8_t *pages;                             /* hashes of the demanded seal; the first region has those of all groups */
+    uint8_t root[OPAL_CRYPT_HASH_BYTES];        /* the seal's, if has_root */
     bool has_root;
     uint64_t before_blocks;                     /* watched: blocks that were there at opening, and were not cut off */
     struct opal_cryptfile_seal_base *bases;     /* versions by others that a part of a block was written over */
     size_t base_count, base_room;
     uint8_t *ours;                              /* at sealing: every S of the job, sorted */
     size_t ours_count;
-    uint8_t *accepted;                          /* one file: for each group, a hash of the fields to seal */
+    uint8_t *accepted;                          /* for each group, a hash of the fields to seal */
 } opal_cryptfile_region_state_t;
 
 struct opal_cryptfile {
@@ -61,9 +48,9 @@ struct opal_cryptfile {
     opal_cryptfile_region_state_t **regions;    /* as many as the map has */
     bool torn_told;                             /* a write to a torn block was reported */
     bool sealed;                                /* the seal was demanded and verified */
-    uint64_t sealed_bytes;                      /* the size that the pages cover; in one file, after a check, too; */
+    uint64_t sealed_bytes;                      /* the size that the pages cover, after a check, too; */
     uint32_t sealed_regions;                    /* and the number of regions */
-    uint8_t *sealed_entries;                    /* one file: the group read last, under the first region's lock */
+    uint8_t *sealed_entries;                    /* the group read last, under the first region's lock */
     uint64_t sealed_group;
     bool watched;                               /* the processes that write it will seal it */
     uint64_t before_bytes;                      /* then: data that was there at opening, and was not cut off */
@@ -92,26 +79,17 @@ int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *
 
 /* ---- order, where a node may lose power: the storage's barrier, if it has one ---- */
 
-static inline int opal_cryptfile_barrier(opal_cryptfile_t *file, opal_cryptfile_part_t part)
+static inline int opal_cryptfile_barrier(opal_cryptfile_t *file)
 {
-    return NULL == file->storage->barrier ? OPAL_CRYPT_OK : file->storage->barrier(file->storage, part);
+    return NULL == file->storage->barrier ? OPAL_CRYPT_OK : file->storage->barrier(file->storage, OPAL_CRYPTFILE_DATA);
 }
 
 /* ---- layout: where things lie ---- */
 
-/* The geometry of a file that is one file; NULL: it has a sidecar. */
-static inline const opal_cryptfile_geometry_t *opal_cryptfile_one(const opal_cryptfile_t *file)
-{
-    return 0 == file->map->geometry.group_bytes ? NULL : &file->map->geometry;
-}
+static inline const opal_cryptfile_geometry_t *opal_cryptfile_geometry_of(const opal_cryptfile_t *file) { return &file->map->geometry; }
 
 /* Set the file's size. */
 int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
-/* The most bytes that a file can have. */
-uint64_t opal_cryptfile_most(const opal_cryptfile_t *file);
-/* Where in the data part a byte of the file is. */
-uint64_t opal_cryptfile_place(const opal_cryptfile_t *file, uint64_t offset);
-
 /* How many bytes there are from an offset to the end of its group, which no block crosses. */
 uint64_t opal_cryptfile_group_left(const opal_cryptfile_t *file, uint64_t offset);
 
@@ -126,26 +104,18 @@ uint64_t opal_cryptfile_blocks_most(const opal_cryptfile_t *file, uint32_t regio
 uint32_t opal_cryptfile_capacity(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 /* The byte that is locked for a block. */
 uint64_t opal_cryptfile_lock_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
-/* Locks of all blocks that begin at or after an offset; false: an earlier region's range includes this one's. */
-bool opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint32_t region, uint64_t offset, uint64_t *at, uint64_t *count);
+/* Locks of all blocks, of all regions, in the group of this offset and in later ones. */
+void opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint64_t offset, uint64_t *at, uint64_t *count);
 
-static inline uint32_t opal_cryptfile_entry_bytes(const opal_cryptfile_t *file)
-{
-    return NULL == opal_cryptfile_one(file) ? OPAL_CRYPTFILE_ENTRY_BYTES : OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
-}
-
-/* Where the entry of a block lies; 0: it has none, and `make` is false. */
-int opal_cryptfile_entry_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, bool make, uint64_t *at);
+/* Where the entry of a block lies, which has a capacity. */
+uint64_t opal_cryptfile_entry_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 
 typedef struct opal_cryptfile_room_place {
     uint64_t head, cipher;
 } opal_cryptfile_room_place_t;
 
-/* Where the room of this number is, which may have a version of the block; head 0: it was never made. */
-int opal_cryptfile_room_at(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number, opal_cryptfile_room_place_t *place);
-
-/* Where a set of rooms lies in a sidecar; 0: it was never made, and `make` is false. */
-int opal_cryptfile_set_at(opal_cryptfile_t *file, uint32_t region, uint32_t set, bool make, uint64_t *at);
+/* Where the room of this number is in the block's group; head 0: there is none. */
+opal_cryptfile_room_place_t opal_cryptfile_room_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number);
 
 /* ---- plan ---- */
 
@@ -189,7 +159,7 @@ bool opal_cryptfile_plan_ends(const opal_cryptfile_plan_t *plan, uint64_t end);
 void opal_cryptfile_plan_again(opal_cryptfile_plan_t *plan, uint64_t end);
 void opal_cryptfile_plan_free(opal_cryptfile_plan_t *plan);
 
-/* Consecutive blocks of one region and one segment that the pieces from
+/* Consecutive blocks of one region and one group that the pieces from
  * `piece` on (of which `used` bytes are done) reach into. */
 typedef struct opal_cryptfile_run_of_blocks {
     uint32_t region;
@@ -216,13 +186,13 @@ typedef struct opal_cryptfile_slots {
     opal_cryptfile_slot_t slot[2];
     bool bad[2];                        /* no process can have written this */
     bool behind;                        /* an overwrite was cut short, and is not finished */
-    uint8_t sealed[OPAL_CRYPT_HASH_BYTES];      /* of a file that is one file */
+    uint8_t sealed[OPAL_CRYPT_HASH_BYTES];      /* the sealed field */
     bool overwritten;                   /* through a room */
     uint32_t room;                      /* for the overwrite that is under way; 0: none yet, or it needs none */
     opal_cryptfile_room_place_t room_at;
 } opal_cryptfile_slots_t;
 
-/* Rooms of a group that a call holds, in a file that is one file. */
+/* Rooms of a group that a call holds. */
 typedef struct opal_cryptfile_rooms {
     opal_cryptfile_range_t ranges[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];
     uint32_t numbers[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];   /* rising */
@@ -238,10 +208,8 @@ typedef struct opal_cryptfile_work {
     opal_cryptfile_slots_t *slots;
     opal_cryptfile_slot_t *fresh;
     size_t block_room;
-    opal_cryptfile_set_t *sets;         /* for the overwrites of a run */
-    size_t set_count, set_room;
-    opal_cryptfile_rooms_t rooms;       /* the same for one file */
-    const opal_cryptfile_range_t *held; /* one file: the block locks that the call holds */
+    opal_cryptfile_rooms_t rooms;       /* for the overwrites of a run */
+    const opal_cryptfile_range_t *held; /* the block locks that the call holds */
     opal_cryptfile_extent_t *extents;
     size_t extent_count, extent_room;
 } opal_cryptfile_work_t;
@@ -253,11 +221,10 @@ void opal_cryptfile_work_end(opal_cryptfile_t *file);
 int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
                              uint32_t block_bytes);
 
-/* The ranges that an atomic call holds throughout: one for each region that
- * its pieces reach into, in ascending order. */
+/* What an atomic call holds throughout: the locks of all blocks from the first to the last. */
 typedef struct opal_cryptfile_held {
-    opal_cryptfile_range_t *ranges;
-    size_t count;
+    opal_cryptfile_range_t range;
+    bool is_held;
 } opal_cryptfile_held_t;
 
 int opal_cryptfile_hold(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_plan_t *plan, bool exclusive,
@@ -272,33 +239,21 @@ int opal_cryptfile_extent_packed(const opal_cryptfile_t *file, opal_cryptfile_wo
 
 /* ---- entries ---- */
 
-/* Under the region's lock. */
-int opal_cryptfile_directory_read(opal_cryptfile_t *file, uint32_t region);
-
-/* Where a segment of entries, or of sets of rooms, lies; 0: it was never made, and `make` is false. */
-int opal_cryptfile_segment(opal_cryptfile_t *file, uint32_t region, bool rooms, unsigned segment,
-                           bool make, uint64_t *at);
-
-/* The slots of `count` blocks of one segment, to work->slots; *at: where the entry of the first
- * lies, or 0: none of them has one, and `make` is false. */
+/* The slots of `count` blocks of one group, to work->slots; *at: where the entry of the first lies. */
 int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
-                                uint64_t first, uint64_t count, bool make, uint64_t *at);
+                                uint64_t first, uint64_t count, uint64_t *at);
 
 /* The entries of these blocks as stored, if they match the demanded seal; else ERR_AUTH. */
-int opal_cryptfile_seal_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count,
-                                uint8_t *entries);
-
-/* The same for one file, where all of them are of one group. */
 int opal_cryptfile_tree_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count, uint8_t *entries);
 
-/* An entry as it is stored: entry_bytes. */
+/* An entry as it is stored. */
 void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots);
-void opal_cryptfile_entry_put(const opal_cryptfile_t *file, const opal_cryptfile_slots_t *slots, uint8_t *bytes);
+void opal_cryptfile_entry_put(const opal_cryptfile_slots_t *slots, uint8_t bytes[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES]);
 
-/* Clear an entry of one file that is beyond its end: its slots have no version, and say that they had. */
+/* Clear an entry that is beyond the end of the file: its slots have no version, and say that they had. */
 void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_ENTRY_BYTES]);
 
-/* Before a file that is one file grows to `end`, with the lock of some block beyond its end: finish the blocks that it
+/* Before a file grows to `end`, with the lock of some block beyond its end: finish the blocks that it
  * ends in, and clear void entries, as far as their locks are held. */
 int opal_cryptfile_lengthen(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_range_t *held, uint64_t end);
 /* Take these block locks, and more if that work needs them; and do it. */
@@ -317,23 +272,17 @@ bool opal_cryptfile_room_head(const opal_cryptfile_t *file, uint32_t region, con
 /* The check in the head of a complete room, which covers everything but itself. */
 uint32_t opal_cryptfile_room_check(const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes);
 
-/* What a room holds, and its B bytes in `cipher` unless NULL; *there: it is of this block.  The number
- * comes from storage: it may name a room that was never made, or that has another block by now. */
+/* What a room holds, and its B bytes in `cipher`; *there: it is of this block.  The number comes from
+ * storage: it may name a room that does not exist, or that has another block by now. */
 int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
                              opal_cryptfile_room_t *room, uint8_t *cipher, bool *there);
 
 /* Take rooms of the run's group for this call alone, into work->rooms: at least one, at most `wanted`.  The run's
  * entries are in work->slots.  No block's mark leads to what the rooms hold.  May wait for other processes.  And give
  * them back: returns rc, like range_unlock. */
-int opal_cryptfile_group_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                     uint32_t wanted);
-int opal_cryptfile_group_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc);
-
-/* Take sets of a sidecar with `rooms` rooms for this call alone, into work->sets; nothing depends on what they hold. */
-int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms);
-/* After the entries.  `done` false: blocks may be left behind, so the sets are released, and the next owner checks. */
-void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done);
-void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region);
+int opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc);
 
 /* ---- one block (recover.c) ---- */
 
@@ -347,7 +296,7 @@ typedef struct opal_cryptfile_found {
         OPAL_CRYPTFILE_FOUND_OLDER      /* data with the older slot */
     } how;
     opal_cryptfile_slot_t slot;         /* unused: a hole */
-    uint64_t entry_at;                  /* where the block's entry lies; 0: it has none */
+    uint64_t entry_at;                  /* where the block's entry lies */
 } opal_cryptfile_found_t;
 
 /* Under the block's lock: find the current version, and put its text into `plain` (B bytes,
@@ -365,7 +314,7 @@ int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *
 int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                           uint8_t *plain, opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots);
 
-/* Under the lock of a block of one file, with its entry in `slots`: redo the overwrite from its room, without the key.
+/* Under the lock of a block, with its entry in `slots`: redo the overwrite from its room, without the key.
  * A block that was cut is left alone. */
 int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_room_t *room,
                         opal_cryptfile_slots_t *slots);
@@ -393,8 +342,7 @@ int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *wo
                                const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count);
 /* After that: write the entries of blocks [entered, done), and free the rooms.  rc: the result
  * so far, which is returned if it is an error. */
-int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
-                              uint64_t entered, uint64_t done, uint64_t at, int rc);
+int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t entered, uint64_t done, uint64_t at, int rc);
 
 /* ---- outcome ---- */
 

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What precedes lengthening a file that is one file.  A cut leaves the entries beyond the new end, void: if they were
+ * What precedes lengthening a file.  A cut leaves the entries beyond the new end, void: if they were
  * cleared first, and power failed before the cut, blocks would be lost.  So a process that lengthens the file clears
  * the entries of blocks that begin between the old end and the new one.
  *
@@ -45,7 +45,7 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
     uint8_t bytes[AT_A_TIME * ENTRY];
     const opal_cryptfile_extent_t extent = {at, bytes, count * ENTRY};
     opal_cryptfile_storage_t *storage = l->file->storage;
-    int rc = storage->read(storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+    int rc = storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1);
 
     l->work->extent_count = 0;
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
@@ -56,7 +56,7 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
         }
     }
     return OPAL_CRYPT_OK == rc && l->work->extent_count > 0
-               ? storage->write(storage, OPAL_CRYPTFILE_SIDECAR, l->work->extents, l->work->extent_count) : rc;
+               ? storage->write(storage, OPAL_CRYPTFILE_DATA, l->work->extents, l->work->extent_count) : rc;
 }
 
 /* A process that was killed here may have been lengthening the block: bytes beyond the end would come back later. */
@@ -70,7 +70,7 @@ static int finish_end(lengthening_t *l, uint32_t region, uint64_t block)
     if (OPAL_CRYPT_OK != rc || NULL == l->file->regions[region]->blocks) {
         return rc;
     }
-    rc = opal_cryptfile_entries_read(l->file, l->work, region, block, 1, false, &at);
+    rc = opal_cryptfile_entries_read(l->file, l->work, region, block, 1, &at);
     if (OPAL_CRYPT_OK == rc && l->work->slots[0].behind && note(l, at)) {
         rc = opal_cryptfile_finish(l->file, l->work, region, block, l->work->plain, &found, &l->work->slots[0]);
         rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
@@ -81,9 +81,9 @@ static int finish_end(lengthening_t *l, uint32_t region, uint64_t block)
 /* A region's blocks in the group, whose entries are from `index` on. */
 static int walk_region(lengthening_t *l, uint32_t region, uint64_t group, uint64_t index, uint64_t blocks)
 {
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(l->file);
+    const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(l->file);
     uint32_t block_bytes = l->file->map->regions[region].block_bytes;
-    uint64_t first = group * (opal_cryptfile_geometry_data(one) / block_bytes), stand = opal_cryptfile_stand(l->file, region, l->now);
+    uint64_t first = group * (opal_cryptfile_geometry_data(geometry) / block_bytes), stand = opal_cryptfile_stand(l->file, region, l->now);
     uint64_t k = stand / block_bytes - first, to = (opal_cryptfile_stand(l->file, region, l->end) + block_bytes - 1) / block_bytes - first;
     int rc = OPAL_CRYPT_OK;
 
@@ -93,15 +93,15 @@ static int walk_region(lengthening_t *l, uint32_t region, uint64_t group, uint64
     }
     for (uint64_t count; k < to && OPAL_CRYPT_OK == rc; k += count) {
         count = to - k < AT_A_TIME ? to - k : AT_A_TIME;
-        rc = clear_some(l, opal_cryptfile_geometry_entry_at(one, group, index + k), count);
+        rc = clear_some(l, opal_cryptfile_geometry_entry_at(geometry, group, index + k), count);
     }
     return rc;
 }
 
 static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
 {
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(l->file);
-    uint64_t group = l->now / opal_cryptfile_geometry_data(one), index = 0;
+    const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(l->file);
+    uint64_t group = l->now / opal_cryptfile_geometry_data(geometry), index = 0;
     int rc = OPAL_CRYPT_OK;
 
     l->held = held;
@@ -110,7 +110,7 @@ static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
     for (uint32_t i = 0; i < l->file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
         const opal_cryptfile_region_t *of = &l->file->map->regions[i];
         if (of->encrypted) {
-            uint64_t blocks = opal_cryptfile_geometry_blocks(one, &of->tiling, of->block_bytes, group);
+            uint64_t blocks = opal_cryptfile_geometry_blocks(geometry, &of->tiling, of->block_bytes, group);
             rc = walk_region(l, i, group, index, blocks);
             index += blocks;
         }
@@ -121,7 +121,7 @@ static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
 /* Find out what must be done. */
 static int look(lengthening_t *l)
 {
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(l->file);
+    const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(l->file);
     uint64_t bytes;
     int rc = opal_cryptfile_size(l->file, &l->now);
 
@@ -131,20 +131,20 @@ static int look(lengthening_t *l)
     if (OPAL_CRYPT_OK != rc || l->end <= l->now) {
         return rc;
     }
-    uint64_t data = opal_cryptfile_geometry_data(one);
+    uint64_t data = opal_cryptfile_geometry_data(geometry);
     l->fresh = 0 == l->now || (l->now - 1) / data < (l->end - 1) / data;
-    return bytes > opal_cryptfile_geometry_entry_at(one, l->now / data, 0) ? walk(l, NULL) : rc;
+    return bytes > opal_cryptfile_geometry_entry_at(geometry, l->now / data, 0) ? walk(l, NULL) : rc;
 }
 
 static int do_it(lengthening_t *l, const opal_cryptfile_range_t *held)
 {
-    int rc = 0 != l->last || l->fresh ? opal_cryptfile_barrier(l->file, OPAL_CRYPTFILE_DATA) : OPAL_CRYPT_OK;  /* after the cut */
+    int rc = 0 != l->last || l->fresh ? opal_cryptfile_barrier(l->file) : OPAL_CRYPT_OK;  /* after the cut */
 
     if (OPAL_CRYPT_OK != rc || 0 == l->last) {
         return rc;
     }
     rc = walk(l, held);
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(l->file, OPAL_CRYPTFILE_DATA) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(l->file) : rc;
 }
 
 int opal_cryptfile_lengthen(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_range_t *held, uint64_t end)
@@ -158,14 +158,14 @@ int opal_cryptfile_lengthen(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
 int opal_cryptfile_lengthen_lock(opal_cryptfile_t *file, opal_cryptfile_work_t *work, opal_cryptfile_range_t *range, uint64_t at,
                                  uint64_t count, uint64_t end)
 {
-    lengthening_t l = {.file = file, .work = work, .end = end};         /* not one file: nothing is done */
+    lengthening_t l = {.file = file, .work = work, .end = end};
 
     for (;;) {
         int rc = opal_cryptfile_range_lock(file, range, at, count, true);
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
-        rc = NULL == opal_cryptfile_one(file) ? OPAL_CRYPT_OK : look(&l);
+        rc = look(&l);
         bool all = 0 == l.last || (range->first <= l.first && l.last <= range->last);
         rc = OPAL_CRYPT_OK == rc && all ? do_it(&l, range) : rc;
         if (OPAL_CRYPT_OK == rc && all) {

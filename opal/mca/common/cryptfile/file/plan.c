@@ -60,7 +60,7 @@ static int next_piece(const opal_cryptfile_t *file, opal_cryptfile_plan_t *plan,
         return refuse_byte(outcome, OPAL_CRYPT_ERR_ACCESS, piece->region, offset);
     }
     if (!of->encrypted) {
-        piece->plain = opal_cryptfile_place(file, offset);
+        piece->plain = opal_cryptfile_geometry_place(opal_cryptfile_geometry_of(file), offset);
         return OPAL_CRYPT_OK;
     }
     if (file->regions[piece->region]->grant < grant) {

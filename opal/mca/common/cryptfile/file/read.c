@@ -124,7 +124,7 @@ static int read_run(reader_t *r, const opal_cryptfile_blockrun_t *run)
     if (OPAL_CRYPT_OK != rc) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
-    rc = opal_cryptfile_entries_read(r->file, r->work, run->region, run->first, run->count, false, &entry_at);
+    rc = opal_cryptfile_entries_read(r->file, r->work, run->region, run->first, run->count, &entry_at);
     for (uint64_t done = 0, count; OPAL_CRYPT_OK == rc && done < run->count; done += count) {
         count = opal_cryptfile_run_part(r->file, block_bytes, run->count - done);
         rc = fetch_part(r, run, done, count, piece);
@@ -189,7 +189,7 @@ static int hold_to_the_end(reader_t *r, opal_cryptfile_plan_t *plan, opal_cryptf
 
 static int read_requests(reader_t *r, opal_cryptfile_plan_t *plan, bool atomic)
 {
-    opal_cryptfile_held_t held = {.count = 0};
+    opal_cryptfile_held_t held = {.is_held = false};
     int rc;
 
     do {

@@ -67,8 +67,8 @@ static int was_cut(const look_t *l, const opal_cryptfile_room_t *room, bool *cut
     return rc;
 }
 
-/* *tried: the room has a version of this block that follows the entry's. */
-static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t number, bool *tried)
+/* If the room has a version of this block that follows the entry's. */
+static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t number)
 {
     uint8_t *cipher = l->work->old + l->file->map->regions[l->region].block_bytes;
     opal_cryptfile_room_t room;
@@ -78,7 +78,6 @@ static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t
     if (OPAL_CRYPT_OK != rc || !there || !opal_cryptfile_room_follows(now->slot, number, &room)) {
         return OPAL_CRYPT_OK == rc ? OPAL_CRYPT_ERR_AUTH : rc;
     }
-    *tried = true;
     room.slot.room = number;
     rc = try_one(l, &room.slot, l->work->old, OPAL_CRYPTFILE_FOUND_AHEAD);
     if (OPAL_CRYPT_ERR_AUTH == rc) {
@@ -93,29 +92,25 @@ static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t
 static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer)
 {
     const opal_cryptfile_slot_t *slot = &now->slot[newer], *next = &now->slot[!newer];
-    bool tried = next->used;
     int rc = try_one(l, slot, l->work->old, OPAL_CRYPTFILE_FOUND_CURRENT);
 
     if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && now->behind) {
-        rc = try_room(l, now, next->room, &tried);
+        rc = try_room(l, now, next->room);
     }
     if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && slot->room > 0) {
-        rc = try_room(l, now, slot->room, &tried);
+        rc = try_room(l, now, slot->room);
     }
     if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && next->used) {
         rc = try_one(l, next, l->work->old, OPAL_CRYPTFILE_FOUND_OLDER);
     }
-    if (OPAL_CRYPT_ERR_AUTH == rc && !tried && NULL == opal_cryptfile_one(l->file) && opal_crypt_all_zero(slot->tag, OPAL_AEAD_TAG_BYTES)) {
-        rc = OPAL_CRYPT_ERR_TORN;       /* its first entry was cut at a page */
-    }
     return rc;
 }
 
-/* Was the block of one file cut off, and all after it?  Then its entry is void.  A sealed file has all blocks. */
+/* Was the block cut off, and all after it?  Then its entry is void.  A sealed file has all blocks. */
 static int is_cut_off(const look_t *l, bool *cut_off)
 {
     uint64_t plain = l->block * l->file->map->regions[l->region].block_bytes, offset, together, size = 0;
-    bool look = NULL != opal_cryptfile_one(l->file) && !l->file->sealed;
+    bool look = !l->file->sealed;
     int rc = look ? opal_cryptfile_size(l->file, &size) : OPAL_CRYPT_OK;
 
     *cut_off = look && (!opal_cryptfile_locate(l->file, l->region, plain, &offset, &together) || offset >= size);
@@ -131,7 +126,7 @@ int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, 
     bool cut_off = true;
 
     *found = (opal_cryptfile_found_t){.how = OPAL_CRYPTFILE_FOUND_HOLE};
-    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, false, &found->entry_at);
+    int rc = opal_cryptfile_entries_read(file, work, region, block, 1, &found->entry_at);
     opal_cryptfile_slots_t now = *slots;
 
     *slots = kept;                      /* the caller's run keeps what it read */
@@ -161,8 +156,7 @@ int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *
     return rc;
 }
 
-/* The room's version becomes the block's data.  No barrier with a sidecar: the entry still names the room, which
- * is reused only after one.  In one file only the mark leads to the room, and it is removed. */
+/* The room's version becomes the block's data.  Only the mark leads to the room, and it is removed after a barrier. */
 static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                        const opal_cryptfile_found_t *found)
 {
@@ -177,7 +171,7 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
             rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
         }
     }
-    return OPAL_CRYPT_OK == rc && NULL != opal_cryptfile_one(file) ? opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
 }
 
 /* After recover.  A version that the mark led to becomes the next one.  One that the newer slot led to
@@ -186,7 +180,7 @@ static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t 
                   const opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
 {
     uint8_t bytes[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES];
-    const opal_cryptfile_extent_t extent = {found->entry_at, bytes, opal_cryptfile_entry_bytes(file)};
+    const opal_cryptfile_extent_t extent = {found->entry_at, bytes, sizeof(bytes)};
 
     if (OPAL_CRYPTFILE_FOUND_CURRENT != found->how) {
         int newer = opal_cryptfile_entry_newer(slots->slot);
@@ -212,8 +206,8 @@ static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t 
     if (slots->room > 0) {              /* it is being overwritten, and has a new mark */
         opal_cryptfile_mark(slots);
     }
-    opal_cryptfile_entry_put(file, slots, bytes);
-    return file->storage->write(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
+    opal_cryptfile_entry_put(slots, bytes);
+    return file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
 }
 
 int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
@@ -226,7 +220,7 @@ int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, u
         return rc;
     }
     /* The caller read the entry before, and storage may return something else each time. */
-    return 0 == found->entry_at || opal_cryptfile_entry_newer(slots->slot) < 0
+    return opal_cryptfile_entry_newer(slots->slot) < 0
                ? OPAL_CRYPT_ERR_AUTH : settle(file, work, region, block, found, slots);
 }
 
@@ -238,15 +232,15 @@ int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uin
     uint8_t *cipher = work->old + file->map->regions[room->region].block_bytes;
     opal_cryptfile_room_t again;
     bool cut = true, there = false;
-    int rc = opal_cryptfile_entry_at(file, room->region, room->block, false, &found.entry_at);
 
+    found.entry_at = opal_cryptfile_entry_at(file, room->region, room->block);
     found.slot.room = number;
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_room_read(file, room->region, room->block, number, &again, cipher, &there) : rc;
+    int rc = opal_cryptfile_room_read(file, room->region, room->block, number, &again, cipher, &there);
     rc = OPAL_CRYPT_OK == rc ? read_data(&look) : rc;
     rc = OPAL_CRYPT_OK == rc ? was_cut(&look, room, &cut) : rc;
     if (OPAL_CRYPT_OK != rc || cut || !there) {
         return rc;
     }
-    rc = opal_cryptfile_barrier(file, OPAL_CRYPTFILE_DATA);     /* the room's contents may not be on the storage yet */
+    rc = opal_cryptfile_barrier(file);     /* the room's contents may not be on the storage yet */
     return OPAL_CRYPT_OK == rc ? settle(file, work, room->region, room->block, &found, slots) : rc;
 }

@@ -1,258 +1,267 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Rooms in a sidecar, where overwrites go first, in sets.  A process owns a set as long as
- * it holds the set's lock, from call to call, until it closes the file or dies: so
- * there are as many sets as calls that ever overwrote at the same time, however large the
- * file is and however often it is overwritten.
+ * Rooms, where overwrites go first.  A group has a few of them, and a call has
+ * some for a run of blocks of the group, whose locks it has.
  *
- * A free set may still be needed by blocks whose overwrite was cut short.  The process that
- * takes it examines each room, and finishes what is left.  For that it never waits: it holds
- * block locks itself, and the holder of that block's lock may want one of them.  A room that is
- * in use elsewhere, or cannot be read, is left as it is, and the next set is tried.
+ *     head  | region 4 | check 4 | block 8 | slot 48 | slot before 48 | 0 16 |
+ *
+ * A room may be needed by a block whose overwrite was cut short: its mark leads there, and nothing else does.
+ * A process that wants the room finishes that block, with its key or without.  While a call has no room it waits for
+ * one, in the order of locks: blocks, then rooms.  A process that has rooms waits for nothing, and one that waits for
+ * rooms has finished its own blocks in the rooms of the group: so one of them always makes progress.
  */
 #include "file_object.h"
-#include "opal/mca/common/crypt/base/secmem.h"
+#include "header.h"
+#include "opal/mca/common/crypt/base/le.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* The first sets are tried in order, then, for very many processes that overwrite at the same
- * time, random ones from a growing range. */
-enum { IN_TURN = 64, A_WINDOW = 16, TRIES = IN_TURN + 12 * A_WINDOW };
+enum { HEAD_BYTES = OPAL_CRYPTFILE_ROOM_HEAD_BYTES, ROOMS_MAX = OPAL_CRYPTFILE_GROUP_ROOMS_MAX };
 
-static uint32_t set_to_try(unsigned turn)
+/* ---- what a room holds ---- */
+
+uint32_t opal_cryptfile_room_check(const uint8_t head[HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes)
 {
-    uint32_t any, window;
+    uint8_t bytes[HEAD_BYTES];
 
-    if (turn < IN_TURN) {
-        return turn;
-    }
-    opal_crypt_random(&any, sizeof(any));
-    window = (uint32_t) IN_TURN << ((turn - IN_TURN) / A_WINDOW + 1);
-    return any % (window < OPAL_CRYPTFILE_SIDECAR_SETS ? window : OPAL_CRYPTFILE_SIDECAR_SETS);
+    memcpy(bytes, head, sizeof(bytes));
+    memset(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
+    return opal_cryptfile_crc(opal_cryptfile_crc(0, bytes, sizeof(bytes)), cipher, cipher_bytes);
 }
 
-/* ---- getting a set ---- */
-
-static int look_at_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint32_t number,
-                         const opal_cryptfile_room_t *room, bool *is_free)
+bool opal_cryptfile_room_head(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[HEAD_BYTES], opal_cryptfile_room_t *room)
 {
-    uint64_t entry_at;
-    int rc = opal_cryptfile_entries_read(file, work, region, room->block, 1, false, &entry_at);
+    uint8_t bytes[HEAD_BYTES];
 
-    *is_free = OPAL_CRYPT_OK == rc && !opal_cryptfile_room_needed(work->slots[0].slot, number, room);
+    memcpy(bytes, head, sizeof(bytes));
+    memset(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);         /* it authenticates nothing */
+    return opal_cryptfile_room_parse(bytes, region, file->map->regions[region].block_bytes, room) &&
+           room->block < opal_cryptfile_blocks_most(file, region) &&
+           room->slot.plain_bytes <= opal_cryptfile_capacity(file, region, room->block) &&
+           room->before.plain_bytes <= opal_cryptfile_capacity(file, region, room->block);
+}
+
+int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
+                             opal_cryptfile_room_t *room, uint8_t *cipher, bool *there)
+{
+    uint32_t block_bytes = file->map->regions[region].block_bytes;
+    uint8_t head[HEAD_BYTES];
+    const opal_cryptfile_room_place_t at = opal_cryptfile_room_at(file, region, block, number);
+
+    *there = false;
+    if (0 == at.head) {
+        return OPAL_CRYPT_OK;
+    }
+    const opal_cryptfile_extent_t extents[2] = {{at.head, head, sizeof(head)}, {at.cipher, cipher, block_bytes}};
+    int rc = file->storage->read(file->storage, OPAL_CRYPTFILE_DATA, extents, 2);
+    *there = OPAL_CRYPT_OK == rc && opal_cryptfile_room_head(file, region, head, room) && block == room->block;
     return rc;
 }
 
-/* The room has a version that its block still needs: finish that block. */
-static int finish_block(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint32_t number,
-                        const opal_cryptfile_room_t *room, bool *is_free)
-{
-    opal_cryptfile_range_t range;
-    opal_cryptfile_found_t found;
-    bool got;
-    int rc = opal_cryptfile_range_try(file, &range, opal_cryptfile_lock_at(file, region, room->block), 1, &got);
+/* ---- freeing one, with its lock ---- */
 
-    if (OPAL_CRYPT_OK != rc || !got) {
-        return rc;
-    }
-    rc = look_at_entry(file, work, region, number, room, is_free);
-    if (OPAL_CRYPT_OK == rc && !*is_free) {
-        rc = opal_cryptfile_finish(file, work, region, room->block, work->plain, &found, &work->slots[0]);
-    }
-    rc = opal_cryptfile_range_unlock(file, &range, rc);
-    *is_free = OPAL_CRYPT_OK == rc;
-    return OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
+/* A room under examination, and the version in it. */
+typedef struct looked {
+    opal_cryptfile_t *file;
+    opal_cryptfile_work_t *work;        /* for this block alone */
+    const opal_cryptfile_range_t *held; /* the block locks that the call holds */
+    uint32_t number;
+    const uint8_t *head;
+    opal_cryptfile_room_t room;
+    uint64_t *blocked;                  /* the lock of the block, if another process has it */
+} looked_t;
+
+/* Does the head name a block of this group that begins below the size? */
+static bool is_named(looked_t *l, uint64_t head_at, uint64_t size)
+{
+    const opal_cryptfile_map_t *map = l->file->map;
+    uint32_t region = opal_crypt_le_get32(l->head);
+    uint64_t offset, together;
+
+    return region < map->region_count && map->regions[region].encrypted && opal_cryptfile_room_head(l->file, region, l->head, &l->room) &&
+           head_at == opal_cryptfile_room_at(l->file, region, l->room.block, l->number).head &&
+           opal_cryptfile_locate(l->file, region, l->room.block * map->regions[region].block_bytes, &offset, &together) && offset < size;
 }
 
-/* Only the owner of a set sets marks to it: so a block that needs none of its rooms now, even
- * if seen without a lock, will not need one. */
-static int free_room(opal_cryptfile_t *file, uint32_t region, uint32_t number, const opal_cryptfile_room_t *room, bool *is_free)
+/* Does the mark of the block lead to a version that is whole?  Only the holder of a room's lock sets marks to it: so
+ * a block seen without a mark, even without the block's lock, will not get one. */
+static int is_needed(const looked_t *l, bool *needed)
 {
-    opal_cryptfile_work_t *work = NULL;
-    int rc = opal_cryptfile_work_take(file, &work);
+    uint8_t *cipher = l->work->old + l->file->map->regions[l->room.region].block_bytes;
+    const opal_cryptfile_slots_t *slots = &l->work->slots[0];
+    opal_cryptfile_room_t again;
+    uint64_t entry_at;
+    int rc = opal_cryptfile_entries_read(l->file, l->work, l->room.region, l->room.block, 1, &entry_at);
+    int newer = OPAL_CRYPT_OK == rc ? opal_cryptfile_entry_newer(slots->slot) : -1;
 
-    *is_free = false;
+    *needed = newer >= 0 && slots->behind && l->number == slots->slot[!newer].room &&
+              opal_cryptfile_slot_same(&l->room.before, &slots->slot[newer]);
+    if (*needed) {
+        rc = opal_cryptfile_room_read(l->file, l->room.region, l->room.block, l->number, &again, cipher, needed);
+        *needed = OPAL_CRYPT_OK == rc && *needed &&
+                  opal_crypt_le_get32(l->head + OPAL_CRYPTFILE_ROOM_CHECK_AT) == opal_cryptfile_room_check(l->head, cipher, l->room.slot.plain_bytes);
+    }
+    return rc;
+}
+
+/* If no version of the block opens, nothing is lost with the room. */
+static int finish_needed(const looked_t *l, bool *is_free)
+{
+    uint64_t lock_at = opal_cryptfile_lock_at(l->file, l->room.region, l->room.block);
+    bool ours = NULL != l->held && l->held->first <= lock_at && lock_at <= l->held->last, got = ours, needed = false;
+    opal_cryptfile_range_t range;
+    opal_cryptfile_found_t found;
+    int rc = ours ? OPAL_CRYPT_OK : opal_cryptfile_range_try(l->file, &range, lock_at, 1, &got);
+
+    if (OPAL_CRYPT_OK != rc || !got) {
+        *l->blocked = lock_at;
+        return rc;
+    }
+    rc = is_needed(l, &needed);
+    if (needed && NULL == l->file->regions[l->room.region]->blocks) {
+        rc = opal_cryptfile_redo(l->file, l->work, l->number, &l->room, &l->work->slots[0]);
+    } else if (needed) {
+        rc = opal_cryptfile_finish(l->file, l->work, l->room.region, l->room.block, l->work->plain, &found, &l->work->slots[0]);
+        rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
+    }
+    rc = ours ? rc : opal_cryptfile_range_unlock(l->file, &range, rc);
+    *is_free = OPAL_CRYPT_OK == rc;
+    return rc;
+}
+
+static int free_one(looked_t *l, uint64_t head_at, uint64_t size, bool *is_free)
+{
+    bool needed;
+
+    *is_free = !is_named(l, head_at, size);
+    if (*is_free) {
+        return OPAL_CRYPT_OK;
+    }
+    int rc = opal_cryptfile_work_take(l->file, &l->work);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    rc = opal_cryptfile_work_room(file, work, 1, file->map->regions[region].block_bytes);
-    rc = OPAL_CRYPT_OK == rc ? look_at_entry(file, work, region, number, room, is_free) : rc;
-    if (OPAL_CRYPT_OK == rc && !*is_free) {
-        rc = finish_block(file, work, region, number, room, is_free);
+    rc = opal_cryptfile_work_room(l->file, l->work, 1, l->file->map->regions[l->room.region].block_bytes);
+    rc = OPAL_CRYPT_OK == rc ? is_needed(l, &needed) : rc;
+    *is_free = OPAL_CRYPT_OK == rc && !needed;
+    if (OPAL_CRYPT_OK == rc && needed) {
+        rc = finish_needed(l, is_free);
     }
-    opal_cryptfile_work_give(file, work);
+    opal_cryptfile_work_give(l->file, l->work);
     return rc;
 }
 
-/* With the set's lock. */
-static int free_set(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_set_t *set, bool *is_free)
+/* Wipe an abandoned version that follows one of a block of this run: a new mark of the block would lead to
+ * it. */
+static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint64_t head_at,
+                const uint8_t head[HEAD_BYTES])
 {
-    uint32_t block_bytes = file->map->regions[region].block_bytes, rooms = opal_cryptfile_sidecar_set_rooms(block_bytes);
-    uint8_t heads[OPAL_CRYPTFILE_SET_ROOMS_MAX][OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
-    opal_cryptfile_extent_t extents[OPAL_CRYPTFILE_SET_ROOMS_MAX];
+    uint8_t none[HEAD_BYTES] = {0};
+    const opal_cryptfile_extent_t extent = {head_at, none, sizeof(none)};
+    opal_cryptfile_room_t room;
 
-    for (uint32_t i = 0; i < rooms; ++i) {
-        extents[i] = (opal_cryptfile_extent_t){opal_cryptfile_sidecar_room_at(set->at, i, block_bytes), heads[i], sizeof(heads[i])};
+    if (!opal_cryptfile_room_head(file, run->region, head, &room) || room.block < run->first || room.block - run->first >= run->count) {
+        return OPAL_CRYPT_OK;
     }
-    int rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, extents, rooms);
-    *is_free = OPAL_CRYPT_OK == rc;
-    for (uint32_t i = 0; i < rooms && *is_free && OPAL_CRYPT_OK == rc; ++i) {
-        opal_cryptfile_room_t room;
-        if (opal_cryptfile_room_head(file, region, heads[i], &room)) {
-            rc = free_room(file, region, set->set * rooms + i + 1, &room, is_free);
-        }
-    }
-    return rc;
-}
-
-/* Sets are sorted by place, since writes must be in ascending order. */
-static int insert_set(opal_cryptfile_region_state_t *of, const opal_cryptfile_set_t *set)
-{
-    size_t i = of->set_count;
-
-    if (of->set_count == of->set_room) {
-        size_t larger_room = 0 == of->set_room ? 4 : 2 * of->set_room;
-        opal_cryptfile_set_t *larger = realloc(of->sets, larger_room * sizeof(*larger));
-        if (NULL == larger) {
-            return OPAL_CRYPT_ERR_MEMORY;
-        }
-        of->sets = larger;
-        of->set_room = larger_room;
-    }
-    for (; i > 0 && of->sets[i - 1].at > set->at; --i) {
-        of->sets[i] = of->sets[i - 1];
-    }
-    of->sets[i] = *set;
-    ++of->set_count;
-    return OPAL_CRYPT_OK;
-}
-
-static opal_cryptfile_set_t *find_set(opal_cryptfile_region_state_t *of, uint64_t lock_at)
-{
-    size_t i = 0;
-
-    while (i < of->set_count && lock_at != of->sets[i].lock_at) {
-        ++i;
-    }
-    return i < of->set_count ? &of->sets[i] : NULL;
-}
-
-/* Under set_lock, like the functions below. */
-static int get_one(opal_cryptfile_t *file, uint32_t region)
-{
-    opal_cryptfile_storage_t *storage = file->storage;
-    opal_cryptfile_region_state_t *of = file->regions[region];
-    int rc = OPAL_CRYPT_OK;
-
-    for (unsigned turn = 0; turn < TRIES && OPAL_CRYPT_OK == rc; ++turn) {
-        opal_cryptfile_set_t set = {.set = set_to_try(turn)};
-        bool got = false, is_free = false;
-        set.lock_at = opal_cryptfile_sidecar_set_lock_at(region, set.set);
-        if (NULL != find_set(of, set.lock_at)) {
-            continue;
-        }
-        rc = storage->try_lock(storage, set.lock_at, 1, true, &got);
-        if (OPAL_CRYPT_OK != rc || !got) {
-            continue;
-        }
-        rc = opal_cryptfile_set_at(file, region, set.set, true, &set.at);
-        rc = OPAL_CRYPT_OK == rc ? free_set(file, region, &set, &is_free) : rc;
-        rc = OPAL_CRYPT_OK == rc && is_free ? insert_set(of, &set) : rc;
-        if (OPAL_CRYPT_OK == rc && is_free) {
-            return OPAL_CRYPT_OK;
-        }
-        int error = errno;
-        (void) storage->unlock(storage, set.lock_at, 1);
-        errno = error;
-    }
-    errno = OPAL_CRYPT_OK == rc ? ENOLCK : errno;
-    return OPAL_CRYPT_OK == rc ? OPAL_CRYPT_ERR_STORAGE : rc;
-}
-
-static size_t idle_sets(const opal_cryptfile_region_state_t *of)
-{
-    size_t idle = 0;
-
-    for (size_t i = 0; i < of->set_count; ++i) {
-        idle += !of->sets[i].busy;
-    }
-    return idle;
+    const opal_cryptfile_slot_t *slots = work->slots[room.block - run->first].slot;
+    int newer = opal_cryptfile_entry_newer(slots);
+    return newer >= 0 && opal_cryptfile_slot_same(&room.before, &slots[newer])
+               ? file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1) : OPAL_CRYPT_OK;
 }
 
 /* ---- for a call ---- */
 
-static int room_for_sets(opal_cryptfile_work_t *work, size_t count)
+/* What keeps a call from a room. */
+typedef struct obstacle {
+    uint32_t busy;                      /* a room that another process has; 0: no room is */
+    uint64_t blocked;                   /* the lock, held by another process, of a block that needs a room */
+} obstacle_t;
+
+/* Takes the free ones of `count` rooms from `first` on.  If another process has one of them, takes none. */
+static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run, uint32_t first,
+                     uint32_t count, obstacle_t *obstacle)
 {
-    if (count > work->set_room) {
-        opal_cryptfile_set_t *larger = realloc(work->sets, count * sizeof(*larger));
-        if (NULL == larger) {
-            return OPAL_CRYPT_ERR_MEMORY;
-        }
-        work->sets = larger;
-        work->set_room = count;
+    opal_cryptfile_rooms_t *rooms = &work->rooms;
+    opal_cryptfile_range_t *range = &rooms->ranges[rooms->range_count];
+    uint8_t heads[ROOMS_MAX][HEAD_BYTES];
+    uint32_t before = rooms->count;
+    const uint64_t at = opal_cryptfile_room_at(file, run->region, run->first, first).head;
+    uint64_t size;
+    bool got, is_free;
+    int rc = opal_cryptfile_range_try(file, range, opal_cryptfile_geometry_head_lock(at), count, &got);
+
+    if (OPAL_CRYPT_OK != rc || !got) {
+        obstacle->busy = first;
+        return rc;
     }
-    return OPAL_CRYPT_OK;
-}
-
-/* Under set_lock: gives back the lock of a set, and forgets it. */
-static void leave_set(opal_cryptfile_t *file, opal_cryptfile_region_state_t *of, opal_cryptfile_set_t *set)
-{
-    int error = errno;
-
-    (void) file->storage->unlock(file->storage, set->lock_at, 1);
-    memmove(set, set + 1, (size_t) (of->sets + of->set_count - (set + 1)) * sizeof(*set));
-    --of->set_count;
-    errno = error;
-}
-
-int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t rooms)
-{
-    opal_cryptfile_region_state_t *of = file->regions[region];
-    uint32_t in_set = opal_cryptfile_sidecar_set_rooms(file->map->regions[region].block_bytes);
-    size_t wanted = (size_t) ((rooms + in_set - 1) / in_set);
-    int rc = room_for_sets(work, wanted);
-
-    work->set_count = 0;
-    pthread_mutex_lock(&of->set_lock);
-    while (OPAL_CRYPT_OK == rc && idle_sets(of) < wanted) {
-        rc = get_one(file, region);
-    }
-    for (size_t i = 0; OPAL_CRYPT_OK == rc && work->set_count < wanted; ++i) {
-        if (!of->sets[i].busy) {
-            of->sets[i].busy = true;
-            work->sets[work->set_count++] = of->sets[i];
+    const opal_cryptfile_extent_t extent = {at, heads, count * HEAD_BYTES};
+    rc = file->storage->read(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_size(file, &size) : rc;
+    for (uint32_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
+        looked_t looked = {.file = file, .held = work->held, .number = first + i, .head = heads[i], .blocked = &obstacle->blocked};
+        uint64_t head_at = at + i * HEAD_BYTES;
+        rc = free_one(&looked, head_at, size, &is_free);
+        if (OPAL_CRYPT_OK == rc && is_free) {
+            rooms->numbers[rooms->count++] = first + i;
+            rc = wipe(file, work, run, head_at, heads[i]);
         }
     }
-    pthread_mutex_unlock(&of->set_lock);
+    if (OPAL_CRYPT_OK == rc && rooms->count > before) {
+        ++rooms->range_count;
+        return rc;
+    }
+    rooms->count = before;
+    return opal_cryptfile_range_unlock(file, range, rc);
+}
+
+/* No holder of a room waits for us.  If no room is held, another process is finishing or reading the block that needs
+ * it, and we must not block on that block's lock, since we hold those of other blocks. */
+static int wait_for_one(opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run, const obstacle_t *obstacle, opal_cryptfile_wait_t *wait)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    opal_cryptfile_range_t range;
+
+    if (0 == obstacle->busy && NULL != file->storage->moment) {
+        return file->storage->moment(file->storage, obstacle->blocked, wait);
+    }
+    if (0 == obstacle->busy) {
+        (void) nanosleep(&moment, NULL);
+        return OPAL_CRYPT_OK;
+    }
+    const uint64_t at = opal_cryptfile_room_at(file, run->region, run->first, obstacle->busy).head;
+    int rc = opal_cryptfile_range_lock(file, &range, opal_cryptfile_geometry_head_lock(at), 1, true);
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(file, &range, rc) : rc;
+}
+
+int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+                                    uint32_t wanted)
+{
+    uint32_t all = opal_cryptfile_geometry_of(file)->rooms, most = wanted < all ? wanted : all;
+    opal_cryptfile_wait_t wait = {.since = 0};
+    int rc = OPAL_CRYPT_OK;
+
+    work->rooms.count = work->rooms.range_count = 0;
+    while (OPAL_CRYPT_OK == rc && 0 == work->rooms.count) {
+        obstacle_t obstacle = {.busy = 0};
+        rc = take_some(file, work, run, 1, most, &obstacle);    /* usually with one lock */
+        obstacle.busy = 0;
+        for (uint32_t number = 1; OPAL_CRYPT_OK == rc && number <= all && work->rooms.count < most; ++number) {
+            rc = take_some(file, work, run, number, 1, &obstacle);
+        }
+        if (OPAL_CRYPT_OK == rc && 0 == work->rooms.count) {
+            rc = wait_for_one(file, run, &obstacle, &wait);
+        }
+    }
+    return OPAL_CRYPT_OK == rc ? rc : opal_cryptfile_rooms_give(file, work, rc);
+}
+
+int opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc)
+{
+    while (work->rooms.range_count > 0) {
+        rc = opal_cryptfile_range_unlock(file, &work->rooms.ranges[--work->rooms.range_count], rc);
+    }
+    work->rooms.count = 0;
     return rc;
-}
-
-void opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, bool done)
-{
-    opal_cryptfile_region_state_t *of = file->regions[region];
-
-    pthread_mutex_lock(&of->set_lock);
-    for (size_t i = 0; i < work->set_count; ++i) {
-        opal_cryptfile_set_t *set = find_set(of, work->sets[i].lock_at);
-        if (done) {
-            set->busy = false;
-        } else {
-            leave_set(file, of, set);
-        }
-    }
-    work->set_count = 0;
-    pthread_mutex_unlock(&of->set_lock);
-}
-
-void opal_cryptfile_rooms_end(opal_cryptfile_t *file, uint32_t region)
-{
-    opal_cryptfile_region_state_t *of = file->regions[region];
-
-    for (size_t i = 0; i < of->set_count; ++i) {
-        (void) file->storage->unlock(file->storage, of->sets[i].lock_at, 1);
-    }
-    of->set_count = 0;
 }

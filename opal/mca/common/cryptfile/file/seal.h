@@ -5,12 +5,9 @@
  * newest of its versions, that none was turned into a hole, and that the end is
  * where it was.  docs/file-format.rst, "Seal".
  *
- *     blocks' slots --128 at a time--> page hashes (the seal list) --> root of a region
- *     roots of all regions --> one hash for the user to keep
- *
  * Processes that hold its keys seal a file while nobody writes; opening it for
  * writing ends that, after everything was checked against the seal.  A reader
- * that demands the seal checks the list once, and every page whenever it reads
+ * that demands the seal checks record and tables once, and every page whenever it reads
  * entries of it.  A job that seals what it wrote keeps track of what that is.
  */
 #ifndef OPAL_CRYPTFILE_FILE_SEAL_H
@@ -22,23 +19,14 @@
 
 #define OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS 128u
 
-/* ---- sealing: all regions, by processes that have their keys, then seal_finish once ---- */
-
-/* List, slots and root of an encrypted region whose key this process has; overwrites
- * that were cut short are finished first.  `id`: drawn for this seal, of all
- * regions.  ERR_AUTH, ERR_TORN: `outcome` has the block; `why` has a topic
- * if a watched block is to blame. */
-int opal_cryptfile_seal_region(opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes,
-                               const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], opal_cryptfile_outcome_t *outcome,
-                               opal_crypt_why_t *why);
+/* ---- sealing: see seal_tree.h ---- */
 
 /* The file counts as sealed from now on.  Everything written before must be on
  * the storage. */
 int opal_cryptfile_seal_finish(opal_cryptfile_storage_t *storage, uint64_t data_bytes,
                                const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES]);
 
-/* The root of a region that this process sealed, or checked against its list (false: neither); and take over
- * another process's. */
+/* The root of a region that this process made (false: it did not); and take over another process's. */
 bool opal_cryptfile_seal_root_of(const opal_cryptfile_t *file, uint32_t region, uint8_t root[OPAL_CRYPT_HASH_BYTES]);
 void opal_cryptfile_seal_root_take(opal_cryptfile_t *file, uint32_t region, const uint8_t root[OPAL_CRYPT_HASH_BYTES]);
 
@@ -58,10 +46,6 @@ int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
 /* The length of the sealed file.  False: no seal was demanded, and `bytes` is unchanged. */
 bool opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file, uint64_t *bytes);
 
-/* Before the seal is removed: are the whole region, whose key this process has, and the file's size, *bytes,
- * what was sealed?  The list is kept, for watching.  ERR_AUTH with `why`. */
-int opal_cryptfile_seal_check(opal_cryptfile_t *file, uint32_t region, uint64_t *bytes, opal_crypt_why_t *why);
-
 /* ---- watching: a job writes, and seals at the end ---- */
 
 /* Watch from now on; the file has `data_bytes` bytes.  Called once. */
@@ -72,7 +56,7 @@ void opal_cryptfile_seal_cut(opal_cryptfile_t *file, uint64_t data_bytes, bool d
 
 /* What this process knows, malloc'd, for those that seal ... */
 int opal_cryptfile_seal_witnesses(opal_cryptfile_t *file, uint8_t **bytes, size_t *count);
-/* ... and all processes' together, before seal_region. */
+/* ... and all processes' together, before tree_accept. */
 int opal_cryptfile_seal_witnessed(opal_cryptfile_t *file, uint32_t region, const uint8_t *bytes, size_t count);
 
 #pragma GCC visibility pop

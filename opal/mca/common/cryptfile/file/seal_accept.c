@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What a job may seal of a file that it wrote and that is one file: see seal_watch.c.  The previous seal's version of a
+ * What a job may seal of a file that it wrote: see seal_watch.c.  The previous seal's version of a
  * block is the sealed field of its entry, which is in the storage until the next seal overwrites it; so it counts only
  * if all fields of its group match the page that was kept when the seal was removed.  They do as long as the group
  * exists: a cut through the group leaves its entries, and nothing is expected of a group that was cut off.
@@ -60,7 +60,7 @@ static int read_before(const accepting_t *a, bool *before)
     uint8_t hash[HASH];
 
     *before = NULL != pages && a->group < opal_cryptfile_tree_groups(file, file->sealed_bytes) &&
-              a->group * opal_cryptfile_geometry_data(opal_cryptfile_one(file)) < file->before_bytes;
+              a->group * opal_cryptfile_geometry_data(opal_cryptfile_geometry_of(file)) < file->before_bytes;
     for (uint32_t i = 0; *before && i < file->sealed_regions; ++i) {
         count += opal_cryptfile_tree_blocks(file, i, a->group, file->sealed_bytes, &below);
     }

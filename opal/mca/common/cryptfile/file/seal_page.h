@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Inside the seal: pages and roots, as sealing, demanding and watching need them.
+ * Inside the seal: fields, pages and tables, as sealing, demanding and watching need them.
  * docs/file-format.rst, "Seal".
  */
 #ifndef OPAL_CRYPTFILE_FILE_SEAL_PAGE_H
@@ -10,52 +10,14 @@
 #include "file_object.h"
 #include "seal.h"
 
-enum {
-    OPAL_CRYPTFILE_SEAL_PAGE_BYTES = OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS * OPAL_CRYPTFILE_SLOT_BYTES  /* hashed, at most */
-};
-
-typedef struct opal_cryptfile_seal_page {
-    uint8_t entries[OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS * OPAL_CRYPTFILE_ENTRY_BYTES];  /* as stored */
-    opal_cryptfile_slot_t newer[OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS];       /* unused: a hole; plain */
-    uint64_t first;
-    uint32_t count;
-} opal_cryptfile_seal_page_t;
-
-static inline uint64_t opal_cryptfile_seal_pages(uint64_t blocks)
-{
-    return (blocks + OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS - 1) / OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS;
-}
-
-/* Entries of page `number` of a region that has `blocks` blocks. */
-int opal_cryptfile_seal_page_read(opal_cryptfile_t *file, uint32_t region, uint64_t number, uint64_t blocks,
-                                  opal_cryptfile_seal_page_t *page);
-/* The part of a page that is hashed and kept; count x 48 bytes. */
-void opal_cryptfile_seal_page_slots(const opal_cryptfile_seal_page_t *page, uint8_t slots[OPAL_CRYPTFILE_SEAL_PAGE_BYTES]);
-
-/* Under the region's seal key, which need_key derives. */
-int opal_cryptfile_seal_need_key(opal_cryptfile_region_state_t *of);
-int opal_cryptfile_seal_page_hash(const opal_cryptfile_region_state_t *of, uint32_t region, uint64_t number,
-                                  const uint8_t *slots, uint32_t count, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
-/* `parts`: the region's blocks, or, in one file, the groups; `count` hashes follow. */
-int opal_cryptfile_seal_root(const opal_cryptfile_t *file, uint32_t region, uint64_t data_bytes, uint64_t parts,
-                             const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES], const uint8_t *hashes, uint64_t count,
-                             uint8_t root[OPAL_CRYPT_HASH_BYTES]);
-
 /* Is a watched file as long as it must be?  ERR_AUTH with `why`. */
 int opal_cryptfile_seal_watched_size(const opal_cryptfile_t *file, uint64_t data_bytes, opal_crypt_why_t *why);
 
-/* May this page, as it is in storage now, be sealed?  To be asked before its sealed slots are
- * overwritten.  ERR_AUTH with `why` and, in *block, the block that may not. */
-int opal_cryptfile_seal_watched_page(opal_cryptfile_t *file, uint32_t region, uint64_t number,
-                                     const opal_cryptfile_seal_page_t *page, uint64_t *block, opal_crypt_why_t *why);
-
-/* The same for one block: `newer`, which its entry has, and what that was written on top of.  `before`: what the
- * previous seal has for it, 48 bytes of the sealed slots or, in one file, the sealed field; NULL: nothing. */
+/* May a block be sealed: `newer`, which its entry has, and what that was written on top of?  `before`: the sealed
+ * field that the previous seal has for it; NULL: nothing. */
 int opal_cryptfile_seal_watched_block(const opal_cryptfile_t *file, uint32_t region, uint64_t block, const opal_cryptfile_slot_t *newer,
                                       const uint8_t *before, opal_crypt_why_t *why);
 int opal_cryptfile_seal_foreign(opal_crypt_why_t *why, uint32_t region, uint64_t block);
-
-/* ---- in one file ---- */
 
 /* A region's blocks in a group: how many, and how many of them begin below the size; and the number of the first. */
 uint64_t opal_cryptfile_tree_blocks(const opal_cryptfile_t *file, uint32_t region, uint64_t group, uint64_t size, uint64_t *below);
@@ -92,7 +54,7 @@ static inline int opal_cryptfile_bytes_write(opal_cryptfile_t *file, uint64_t at
 
 static inline uint64_t opal_cryptfile_tree_groups(const opal_cryptfile_t *file, uint64_t size)
 {
-    return 0 == size ? 0 : (size - 1) / opal_cryptfile_geometry_data(opal_cryptfile_one(file)) + 1;
+    return 0 == size ? 0 : (size - 1) / opal_cryptfile_geometry_data(opal_cryptfile_geometry_of(file)) + 1;
 }
 
 /* The pages of all groups, from entries; or as the tables of the lowest level have them. */

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The seal of a file that is one file: its record and the roots in it, made and compared with the file.
+ * The seal of a file: its record and the roots in it, made and compared with the file.
  */
 #include "seal_page.h"
 #include "seal_tree.h"
@@ -29,11 +29,34 @@ int opal_cryptfile_tree_make(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree
     return rc;
 }
 
+static int need_key(opal_cryptfile_region_state_t *of)
+{
+    if (NULL == of->blocks) {
+        return OPAL_CRYPT_ERR_ACCESS;
+    }
+    if (NULL != of->seal_key) {
+        return OPAL_CRYPT_OK;
+    }
+    of->seal_key = opal_crypt_secmem_alloc(OPAL_CRYPT_SECRET_BYTES);
+    return NULL == of->seal_key ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_blocks_seal_key(of->blocks, of->seal_key);
+}
+
 static int root_of(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_tree_t *tree, uint8_t root[HASH])
 {
-    int rc = opal_cryptfile_seal_need_key(file->regions[region]);
+    uint8_t head[32] = {'r', 'o', 'o', 't'};
+    opal_cryptfile_map_digest_t digest;
+    int rc = need_key(file->regions[region]);
 
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_seal_root(file, region, tree->size, opal_cryptfile_tree_groups(file, tree->size), tree->id, tree->top, 1, root) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_digest(file->map, &digest) : rc;
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
+    }
+    const opal_crypt_input_t pieces[4] = {{head, sizeof(head)}, {tree->id, sizeof(tree->id)}, {digest.hash, HASH}, {tree->top, HASH}};
+    opal_crypt_le_put32(head + 4, region);
+    opal_crypt_le_put64(head + 8, file->map->generation);
+    opal_crypt_le_put64(head + 16, tree->size);
+    opal_crypt_le_put64(head + 24, opal_cryptfile_tree_groups(file, tree->size));
+    return opal_crypt_hmac(file->regions[region]->seal_key, pieces, 4, root);
 }
 
 int opal_cryptfile_tree_root(opal_cryptfile_t *file, uint32_t region, const opal_cryptfile_tree_t *tree)
@@ -61,7 +84,7 @@ static uint32_t encrypted_of(const opal_cryptfile_t *file)
 
 int opal_cryptfile_tree_root_stored(opal_cryptfile_t *file, uint32_t region, uint8_t root[HASH])
 {
-    uint64_t at = opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)) + RECORD;
+    uint64_t at = opal_cryptfile_geometry_seal_at(opal_cryptfile_geometry_of(file)) + RECORD;
 
     for (uint32_t i = 0; i < region; ++i) {
         at += file->map->regions[i].encrypted ? HASH : 0;
@@ -74,7 +97,7 @@ static int state_write(opal_cryptfile_t *file, opal_cryptfile_state_t state)
     uint8_t bytes[4];
 
     opal_crypt_le_put32(bytes, state);
-    int rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)), bytes, sizeof(bytes));
+    int rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_geometry_of(file)), bytes, sizeof(bytes));
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage, OPAL_CRYPTFILE_DATA) : rc;
 }
 
@@ -100,7 +123,7 @@ int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree
         opal_crypt_le_put64(record + SIZE_AT, tree->size);
         memcpy(record + ID_AT, tree->id, sizeof(tree->id));
         memcpy(record + TOP_AT, tree->top, HASH);
-        rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)), record, count);
+        rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_geometry_of(file)), record, count);
     }
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage, OPAL_CRYPTFILE_DATA) : rc;
     free(record);
@@ -149,7 +172,7 @@ static int tree_open(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, bool e
 {
     size_t bytes = RECORD + (size_t) encrypted_of(file) * HASH;
     uint8_t *record = malloc(bytes), *top = NULL;
-    int rc = NULL == record ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_one(file)), record, bytes);
+    int rc = NULL == record ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_geometry_of(file)), record, bytes);
 
     *pages = NULL;
     rc = OPAL_CRYPT_OK == rc ? record_check(file, tree, record, hash, why) : rc;
@@ -194,7 +217,7 @@ int opal_cryptfile_tree_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tre
     return rc;
 }
 
-int opal_cryptfile_tree_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why)
+int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why)
 {
     opal_cryptfile_tree_t tree;
     uint8_t hash[HASH], *pages;
@@ -205,5 +228,11 @@ int opal_cryptfile_tree_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
     }
     file->sealed = OPAL_CRYPT_OK == rc;
     pages_keep(file, &tree, rc, pages);
-    return rc;
+    return OPAL_CRYPT_ERR_AUTH == rc && NULL == why->topic ? refuse_tree(why, "it cannot be read") : rc;
+}
+
+bool opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file, uint64_t *bytes)
+{
+    *bytes = file->sealed ? file->sealed_bytes : *bytes;
+    return file->sealed;
 }

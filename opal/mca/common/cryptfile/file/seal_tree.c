@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The seal of a file that is one file: fields, pages, tables.  A block's entry is compared with its
+ * The seal of a file: fields, pages, tables.  A block's entry is compared with its
  * field, and the field goes into the page, in one copy: so what is checked is what is used.
  */
 #include "seal_page.h"
@@ -21,10 +21,10 @@ enum { HASH = OPAL_CRYPT_HASH_BYTES, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES, I
 
 uint64_t opal_cryptfile_tree_blocks(const opal_cryptfile_t *file, uint32_t region, uint64_t group, uint64_t size, uint64_t *below)
 {
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(file);
+    const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(file);
     const opal_cryptfile_region_t *of = &file->map->regions[region];
-    uint64_t data = opal_cryptfile_geometry_data(one);
-    uint64_t blocks = of->encrypted ? opal_cryptfile_geometry_blocks(one, &of->tiling, of->block_bytes, group) : 0;
+    uint64_t data = opal_cryptfile_geometry_data(geometry);
+    uint64_t blocks = of->encrypted ? opal_cryptfile_geometry_blocks(geometry, &of->tiling, of->block_bytes, group) : 0;
 
     *below = blocks;
     if (blocks > 0 && size / data == group) {
@@ -35,7 +35,7 @@ uint64_t opal_cryptfile_tree_blocks(const opal_cryptfile_t *file, uint32_t regio
 
 uint64_t opal_cryptfile_tree_first(const opal_cryptfile_t *file, uint32_t region, uint64_t group)
 {
-    return group * (opal_cryptfile_geometry_data(opal_cryptfile_one(file)) / file->map->regions[region].block_bytes);
+    return group * (opal_cryptfile_geometry_data(opal_cryptfile_geometry_of(file)) / file->map->regions[region].block_bytes);
 }
 
 int opal_cryptfile_tree_field(const opal_cryptfile_slot_t *slot, uint8_t hash[HASH])
@@ -82,7 +82,7 @@ int opal_cryptfile_tree_group(opal_cryptfile_t *file, uint64_t group, uint64_t s
     }
     *bytes = malloc(count * ENTRY + 1);
     return NULL == *bytes ? OPAL_CRYPT_ERR_MEMORY
-                          : opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_entry_at(opal_cryptfile_one(file), group, 0), *bytes, count * ENTRY);
+                          : opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_entry_at(opal_cryptfile_geometry_of(file), group, 0), *bytes, count * ENTRY);
 }
 
 /* Are these the fields of the group that this process accepted? */
@@ -138,7 +138,7 @@ int opal_cryptfile_tree_climb(opal_cryptfile_t *file, uint8_t *hashes, uint64_t 
         }
         for (uint64_t j = 0; j < nodes && OPAL_CRYPT_OK == rc; ++j) {
             uint64_t here = count - j * IN_TABLE < IN_TABLE ? count - j * IN_TABLE : IN_TABLE;
-            uint64_t at = opal_cryptfile_geometry_table_at(opal_cryptfile_one(file), level, j);
+            uint64_t at = opal_cryptfile_geometry_table_at(opal_cryptfile_geometry_of(file), level, j);
             memset(table, 0, sizeof(table));
             memcpy(table, hashes + j * TABLE, here * HASH);
             if (OPAL_CRYPTFILE_TABLES_WRITE == tables) {
@@ -179,7 +179,7 @@ int opal_cryptfile_tree_pages_stored(opal_cryptfile_t *file, uint64_t size, uint
 
     for (uint64_t g = 0; g < groups && OPAL_CRYPT_OK == rc; g += IN_TABLE) {
         uint64_t here = groups - g < IN_TABLE ? groups - g : IN_TABLE;
-        rc = opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_table_at(opal_cryptfile_one(file), 1, g / IN_TABLE), pages + g * HASH, here * HASH);
+        rc = opal_cryptfile_bytes_read(file, opal_cryptfile_geometry_table_at(opal_cryptfile_geometry_of(file), 1, g / IN_TABLE), pages + g * HASH, here * HASH);
     }
     return rc;
 }
@@ -190,10 +190,9 @@ int opal_cryptfile_tree_pages_stored(opal_cryptfile_t *file, uint64_t size, uint
 static int put_fields(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count)
 {
     uint8_t entries[AT_A_TIME_SEALED * ENTRY];
-    uint64_t at;
-    int rc = opal_cryptfile_entry_at(file, region, first, false, &at);
+    uint64_t at = opal_cryptfile_entry_at(file, region, first);
+    int rc = opal_cryptfile_bytes_read(file, at, entries, count * ENTRY);
 
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_bytes_read(file, at, entries, count * ENTRY) : rc;
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
         uint32_t capacity = opal_cryptfile_capacity(file, region, first + i);
         opal_cryptfile_slots_t slots;
@@ -262,7 +261,7 @@ static int group_checked(opal_cryptfile_t *file, uint64_t group)
 
 int opal_cryptfile_tree_entries(opal_cryptfile_t *file, uint32_t region, uint64_t first, uint64_t count, uint8_t *entries)
 {
-    uint64_t group = first / (opal_cryptfile_geometry_data(opal_cryptfile_one(file)) / file->map->regions[region].block_bytes);
+    uint64_t group = first / (opal_cryptfile_geometry_data(opal_cryptfile_geometry_of(file)) / file->map->regions[region].block_bytes);
     uint64_t index = opal_cryptfile_geometry_entry(file->map, region, first), below;
 
     (void) opal_cryptfile_tree_blocks(file, region, group, file->sealed_bytes, &below);

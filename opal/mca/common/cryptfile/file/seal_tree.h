@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The seal of a file that is one file: docs/file-format.rst, "Seal".
+ * Making and checking the seal of a file: docs/file-format.rst, "Seal".
  *
  *     sealed fields of a group --> page --128 at a time--> tables of levels 1 to 4 --> top --> root of each region
  *     roots of all regions --> one hash for the user to keep
@@ -40,8 +40,6 @@ int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree
 int opal_cryptfile_tree_check(opal_cryptfile_t *file, opal_cryptfile_tree_t *tree, uint8_t hash[OPAL_CRYPT_HASH_BYTES], opal_crypt_why_t *why);
 /* After that: mark the file as open. */
 int opal_cryptfile_tree_unseal(opal_cryptfile_t *file);
-/* From now on only what was sealed can be read; `wanted` as in seal_demand. */
-int opal_cryptfile_tree_demand(opal_cryptfile_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
 #pragma GCC visibility pop
 

@@ -6,7 +6,7 @@
  * or a hole.  So only two versions of each block can be sealed:
  *
  *     one of ours     its S was drawn by a process of this job for this opening
- *     the sealed one  what the previous seal has, which is in the sealed slots
+ *     the sealed one  what the previous seal has, which is in the sealed field of its entry
  *
  * and beyond what the file had at opening, a hole.  The same holds for a version
  * that a process took as the base when it wrote a part of a block.  And the file
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_BLOCKS = OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS, FIRST_BASES = 16 };
+enum { FIRST_BASES = 16 };
 
 /* | region 4 | kind 4 | block 8 | slot 48, or S 16 |, between processes of one version */
 enum { KIND_OURS = 1, KIND_BASE = 2, WITNESS_BYTES = 16 + OPAL_CRYPTFILE_SLOT_BYTES };
@@ -233,56 +233,21 @@ int opal_cryptfile_seal_witnessed(opal_cryptfile_t *file, uint32_t region, const
 
 /* ---- at the end ---- */
 
-/* The page as the previous seal has it, if there is one; *sealed: the number of its blocks. */
-static int page_before(opal_cryptfile_t *file, uint32_t region, uint64_t number, uint8_t *slots, uint32_t *sealed)
+/* `before`: the field that the previous seal has for the block, or NULL. */
+static bool was_sealed(const opal_cryptfile_slot_t *slot, const uint8_t *before)
 {
-    const opal_cryptfile_region_state_t *of = file->regions[region];
-    uint64_t first = number * PAGE_BLOCKS;
-    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    int rc;
+    uint8_t field[OPAL_CRYPT_HASH_BYTES];
 
-    *sealed = 0;
-    if (NULL == of->pages || first >= of->page_blocks || 0 == of->directory.sealed_slots) {
-        return OPAL_CRYPT_OK;
-    }
-    *sealed = (uint32_t) (of->page_blocks - first < PAGE_BLOCKS ? of->page_blocks - first : PAGE_BLOCKS);
-    const opal_cryptfile_extent_t extent = {of->directory.sealed_slots + number * OPAL_CRYPTFILE_SEAL_PAGE_BYTES, slots,
-                                               *sealed * OPAL_CRYPTFILE_SLOT_BYTES};
-    rc = file->storage->read(file->storage, OPAL_CRYPTFILE_SIDECAR, &extent, 1);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_seal_page_hash(of, region, number, slots, *sealed, hash);
-    }
-    if (OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(hash, of->pages + number * OPAL_CRYPT_HASH_BYTES, sizeof(hash))) {
-        rc = OPAL_CRYPT_ERR_AUTH;
-    }
-    return rc;
+    return NULL != before && OPAL_CRYPT_OK == opal_cryptfile_tree_field(slot, field) && 0 == memcmp(field, before, sizeof(field));
 }
 
-/* `before`: what the previous seal has for the block, or NULL. */
-static bool was_sealed(const opal_cryptfile_t *file, const opal_cryptfile_slot_t *slot, const uint8_t *before)
+static bool may_seal(const opal_cryptfile_region_state_t *of, uint64_t block, const opal_cryptfile_slot_t *slot, const uint8_t *before)
 {
-    uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES];
-    const opal_cryptfile_slot_t plain = opal_cryptfile_slot_plain(slot);
-
-    if (NULL == before) {
-        return false;
-    }
-    if (NULL != opal_cryptfile_one(file)) {
-        return OPAL_CRYPT_OK == opal_cryptfile_tree_field(slot, bytes) && 0 == memcmp(bytes, before, OPAL_CRYPT_HASH_BYTES);
-    }
-    opal_cryptfile_slot_write(&plain, bytes);
-    return 0 == memcmp(bytes, before, sizeof(bytes));
-}
-
-static bool may_seal(const opal_cryptfile_t *file, uint32_t region, uint64_t block, const opal_cryptfile_slot_t *slot, const uint8_t *before)
-{
-    const opal_cryptfile_region_state_t *of = file->regions[region];
-
     if (slot->used && of->ours_count > 0 &&
         NULL != bsearch(slot->salt, of->ours, of->ours_count, OPAL_CRYPTFILE_SALT_BYTES, compare_salts)) {
         return true;
     }
-    return block >= of->before_blocks ? !slot->used : was_sealed(file, slot, before);
+    return block >= of->before_blocks ? !slot->used : was_sealed(slot, before);
 }
 
 /* The first of `bases` that is not before `block`. */
@@ -313,10 +278,10 @@ int opal_cryptfile_seal_watched_block(const opal_cryptfile_t *file, uint32_t reg
                                       const uint8_t *before, opal_crypt_why_t *why)
 {
     const opal_cryptfile_region_state_t *of = file->regions[region];
-    bool may = may_seal(file, region, block, newer, before);
+    bool may = may_seal(of, block, newer, before);
 
     for (size_t k = first_base(of, block); may && k < of->base_count && of->bases[k].block == block; ++k) {
-        may = may_seal(file, region, block, &of->bases[k].slot, before);
+        may = may_seal(of, block, &of->bases[k].slot, before);
     }
     return may ? OPAL_CRYPT_OK : opal_cryptfile_seal_foreign(why, region, block);
 }
@@ -324,21 +289,4 @@ int opal_cryptfile_seal_watched_block(const opal_cryptfile_t *file, uint32_t reg
 int opal_cryptfile_seal_foreign(opal_crypt_why_t *why, uint32_t region, uint64_t block)
 {
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-seal-foreign", "region %u, block %llu", (unsigned) region, (unsigned long long) block);
-}
-
-int opal_cryptfile_seal_watched_page(opal_cryptfile_t *file, uint32_t region, uint64_t number,
-                                     const opal_cryptfile_seal_page_t *page, uint64_t *block, opal_crypt_why_t *why)
-{
-    uint8_t before[OPAL_CRYPTFILE_SEAL_PAGE_BYTES];
-    uint32_t sealed;
-    int rc = page_before(file, region, number, before, &sealed);
-
-    *block = page->first;
-    rc = OPAL_CRYPT_ERR_AUTH == rc ? opal_cryptfile_seal_foreign(why, region, *block) : rc;
-    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < page->count; ++i) {
-        *block = page->first + i;
-        rc = opal_cryptfile_seal_watched_block(file, region, *block, &page->newer[i],
-                                               i < sealed ? before + i * OPAL_CRYPTFILE_SLOT_BYTES : NULL, why);
-    }
-    return rc;
 }

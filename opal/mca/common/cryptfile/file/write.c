@@ -204,7 +204,7 @@ static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
     uint32_t block_bytes = w->file->map->regions[run->region].block_bytes;
     uint64_t at, entered = 0, done = 0, round;
     size_t piece = run->piece;
-    int rc = opal_cryptfile_entries_read(w->file, w->work, run->region, run->first, run->count, true, &at);
+    int rc = opal_cryptfile_entries_read(w->file, w->work, run->region, run->first, run->count, &at);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = finish_others(w, run);
@@ -222,16 +222,16 @@ static int write_locked(writer_t *w, const opal_cryptfile_blockrun_t *run)
             done += OPAL_CRYPT_OK == rc ? count : 0;
         }
     }
-    return opal_cryptfile_commit_end(w->file, w->work, run, entered, done, at, rc);
+    return opal_cryptfile_commit_end(w->file, w->work, entered, done, at, rc);
 }
 
-/* Where the last block of a run ends, in one file: the write may reach that far. */
+/* Where the last block of a run ends: the write may reach that far. */
 static uint64_t end_of_run(const opal_cryptfile_t *file, const opal_cryptfile_blockrun_t *run)
 {
     uint64_t last = run->first + run->count - 1, offset, together;
     uint64_t plain = last * file->map->regions[run->region].block_bytes + opal_cryptfile_capacity(file, run->region, last) - 1;
 
-    return NULL != opal_cryptfile_one(file) && opal_cryptfile_locate(file, run->region, plain, &offset, &together) ? offset + 1 : 0;
+    return opal_cryptfile_locate(file, run->region, plain, &offset, &together) ? offset + 1 : 0;
 }
 
 static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
@@ -251,22 +251,22 @@ static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, write_locked(w, run)) : rc;
 }
 
-/* In one file, too, nobody may cut it between reading its size and the write: a process that cuts holds the lock
+/* Nobody may cut the file between reading its size and the write: a process that cuts holds the lock
  * of the last entry of each group. */
 static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
-    const opal_cryptfile_geometry_t *one = opal_cryptfile_one(w->file);
+    const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(w->file);
     const opal_cryptfile_piece_t *piece = &w->plan->pieces[run->piece];
     const opal_cryptfile_extent_t extent = {piece->plain, piece->memory, piece->bytes};
     opal_cryptfile_storage_t *storage = w->file->storage;
     opal_cryptfile_range_t range;
 
-    if (NULL == one || w->held) {
+    if (w->held) {
         return storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1);
     }
-    uint64_t last_at = opal_cryptfile_geometry_entry_at(one, (piece->plain - one->header_bytes) / one->group_bytes, one->entries - 1);
+    uint64_t last_at = opal_cryptfile_geometry_entry_at(geometry, (piece->plain - geometry->header_bytes) / geometry->group_bytes, geometry->entries - 1);
     int rc = opal_cryptfile_lengthen_lock(w->file, w->work, &range, opal_cryptfile_geometry_entry_lock(last_at), 1,
-                                          opal_cryptfile_geometry_size(one, piece->plain + piece->bytes));
+                                          opal_cryptfile_geometry_size(geometry, piece->plain + piece->bytes));
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1)) : rc;
 }
 
@@ -290,9 +290,9 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
                          size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome)
 {
     opal_cryptfile_plan_t plan = {.requests = requests, .request_count = request_count,
-                                  .end = NULL == file->map ? 0 : opal_cryptfile_most(file)};
+                                  .end = NULL == file->map ? 0 : opal_cryptfile_geometry_most(opal_cryptfile_geometry_of(file))};
     writer_t w = {.file = file, .plan = &plan, .held = atomic, .outcome = outcome};
-    opal_cryptfile_held_t held = {.count = 0};
+    opal_cryptfile_held_t held = {.is_held = false};
     int rc;
 
     opal_cryptfile_outcome_init(outcome);
@@ -305,7 +305,7 @@ int opal_cryptfile_write(opal_cryptfile_t *file, const opal_cryptfile_request_t 
                                       OPAL_CRYPTFILE_GRANT_SEAL, outcome);
         if (OPAL_CRYPT_OK == rc && atomic) {
             rc = opal_cryptfile_hold(file, w.work, &plan, true, &held);
-            w.work->held = held.ranges;
+            w.work->held = held.is_held ? &held.range : NULL;
             outcome->error = OPAL_CRYPT_ERR_STORAGE == rc ? errno : outcome->error;
         }
         if (OPAL_CRYPT_OK == rc) {
