@@ -172,9 +172,10 @@ else
 fi
 find_romio
 for name in $names; do
-    for setting in "" "--mca fs_crypt_key_label lab" "--mca fs_crypt_require 1" "--mca fs_crypt_plain_paths $CASE_DIR/old/*"; do
+    for setting in "" "--mca fs_crypt_key_label lab" "--mca fs_crypt_require 1"; do
         refuses_old old/$name vcluster mpirun -n 2 $setting "$program" read "$CASE_DIR/plain" "$CASE_DIR/old/$name"
     done
+    refuses_old old/$name vcluster mpirun -n 2 --mca fs_crypt_plain_paths "$CASE_DIR/old/*" "$program" read "$CASE_DIR/plain" "$CASE_DIR/old/$name"
     refuses_old old/$name vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$program" over "$CASE_DIR/plain" "$CASE_DIR/old/$name"
     [ $name = link ] || refuses_old old/$name vcluster mpirun -n 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/old/$name"
     for others in ${romio:+"io $romio"} "fs ufs"; do

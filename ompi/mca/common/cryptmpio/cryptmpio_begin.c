@@ -59,13 +59,12 @@ static bool claim(ompi_common_cryptmpio_file_t *state, int *error)
     bool there;
 
     *error = MPI_SUCCESS;
-    ompi_common_cryptmpio_posix_one(&state->posix);
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_maker_lock(&state->posix, state->path, &there)) {
         *error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
         return false;
     }
     if (!ompi_common_cryptmpio_is_unmade(state)) {
-        ompi_common_cryptmpio_posix_close(&state->posix);
+        ompi_common_cryptmpio_posix_release(&state->posix);
         return false;
     }
     return true;
@@ -80,7 +79,7 @@ bool ompi_common_cryptmpio_begin(ompi_common_cryptmpio_file_t *state, ompi_commo
     *error = have_alone_now(state);
     *error = MPI_SUCCESS == *error ? ompi_common_cryptmpio_take(state) : *error;
     if (MPI_SUCCESS != *error) {
-        ompi_common_cryptmpio_posix_close(&state->posix);
+        ompi_common_cryptmpio_posix_release(&state->posix);
     }
     return false;
 }
@@ -98,7 +97,7 @@ bool ompi_common_cryptmpio_clear(ompi_common_cryptmpio_file_t *state, int *error
             ompi_common_cryptmpio_show(state, &why);
             *error = MPI_ERR_IO;
         }
-        ompi_common_cryptmpio_posix_close(&state->posix);
+        ompi_common_cryptmpio_posix_release(&state->posix);
     }
     return MPI_SUCCESS == *error;
 }

@@ -151,7 +151,6 @@ static bool look_at_encrypted(state_t *state, look_t *look)
     opal_cryptfile_state_t said;
     bool magic = true;
 
-    ompi_common_cryptmpio_posix_one(&state->posix);
     look->error = ompi_common_cryptmpio_take(state);
     if (MPI_SUCCESS != look->error) {
         look->kind = OMPI_CRYPTMPIO_LOOK_REFUSED;
@@ -226,7 +225,7 @@ static bool look_once(state_t *state, look_t *look)
 {
     bool was_empty, magic = false, begun = false;
 
-    ompi_common_cryptmpio_posix_close(&state->posix);
+    ompi_common_cryptmpio_posix_release(&state->posix);
     was_empty = is_empty(state);
     if (OPAL_CRYPT_OK != read_attribute(state, look) || OPAL_CRYPT_OK != read_beginning(state, look, &magic, &begun)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));

@@ -389,7 +389,7 @@ void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state)
     opal_cryptfile_keys_free(state->keys, NULL == map ? 0 : map->region_count);
     opal_cryptfile_destroy(state->file);
     ompi_common_cryptmpio_abandon(state);
-    ompi_common_cryptmpio_posix_close(&state->posix);
+    ompi_common_cryptmpio_posix_release(&state->posix);
     free(state->path);
     free(state);
 }

@@ -1,29 +1,21 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The storage's functions: positional I/O on the two parts, and range locks.
+ * The storage's functions: positional I/O and range locks.
  *
  * Extents that touch in the file go into one system call, wherever they are in memory;
  * reading also goes over small gaps, since a call costs more than the bytes between.
  *
- * Locks belong to the open file description.  They do two things: they keep out
- * other processes, for which a lock of the sidecar is enough; and on file systems
- * whose nodes cache what they read and write (NFS, and BeeGFS where it buffers),
- * taking a lock makes a node ask the server again, and releasing it makes the
- * node send what was written.  That holds for the locked file only, so there
- * both parts are locked:
- *
- *     lock the sidecar | lock the data | ... | unlock the data | unlock the sidecar
- *
- * In this order no process ever waits for the second lock, and the ciphertext reaches
- * the server before the entries.  On a local file system all processes see the same
- * pages, and the second lock would only cost time.
+ * Locks belong to the open file description.  They do two things: they keep out other processes; and on file
+ * systems whose nodes cache what they read and write (NFS, and BeeGFS where it buffers), taking a lock makes a node ask
+ * the server again, and releasing it makes the node send what was written.
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
 #endif
 #include "cryptmpio_posix.h"
 
+#include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
 #include <errno.h>
@@ -45,7 +37,8 @@ static const ompi_common_cryptmpio_posix_t *posix_of(const opal_cryptfile_storag
 
 static int fd_of(const opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
 {
-    return OPAL_CRYPTFILE_DATA == part ? posix_of(storage)->data_fd : posix_of(storage)->sidecar_fd;
+    (void) part;
+    return posix_of(storage)->data_fd;
 }
 
 /* What is left of the vector after a call that transferred `done` bytes. */
@@ -213,87 +206,49 @@ static int posix_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
 
 /* ---- locks ---- */
 
-static int give_lock(int fd, uint64_t at, uint64_t bytes)
+static int posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
 {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
+    return ompi_common_cryptmpio_posix_take_lock(posix_of(storage)->data_fd, exclusive ? F_WRLCK : F_RDLCK, at, bytes);
+}
+
+/* Set a lock, or remove it, without waiting. */
+static int set_lock(const opal_cryptfile_storage_t *storage, short type, uint64_t at, uint64_t bytes)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
     int rc;
 
     do {
-        rc = fcntl(fd, F_OFD_SETLK, &lock);
+        rc = fcntl(posix_of(storage)->data_fd, F_OFD_SETLK, &lock);
     } while (0 != rc && EINTR == errno);
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
-/* Locked bytes below those of blocks and of whole files do not concern the data. */
-static bool covers_data(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
-{
-    return posix->both && !ompi_common_cryptmpio_posix_is_one(posix) && at >= OMPI_CRYPTMPIO_LOCKS_FIRST;
-}
-
-static int posix_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
-{
-    const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
-    short type = exclusive ? F_WRLCK : F_RDLCK;
-    int rc = ompi_common_cryptmpio_posix_take_lock(posix->sidecar_fd, type, at, bytes);
-
-    if (OPAL_CRYPT_OK == rc && covers_data(posix, at)) {
-        rc = ompi_common_cryptmpio_posix_take_lock(posix->data_fd, type, at, bytes);
-        if (OPAL_CRYPT_OK != rc) {
-            int error = errno;
-            (void) give_lock(posix->sidecar_fd, at, bytes);
-            errno = error;
-        }
-    }
-    return rc;
-}
-
 static int posix_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
-    const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
-    int data = covers_data(posix, at) ? give_lock(posix->data_fd, at, bytes) : OPAL_CRYPT_OK;
-    int error = errno;
-    int rc = give_lock(posix->sidecar_fd, at, bytes);
-
-    errno = OPAL_CRYPT_OK == rc ? error : errno;
-    return OPAL_CRYPT_OK == rc ? data : rc;
+    return set_lock(storage, F_UNLCK, at, bytes);
 }
 
-static int set_lock_now(int fd, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
+static int try_lock(const opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
-    struct flock lock = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) bytes};
-    int rc;
+    int rc = set_lock(storage, exclusive ? F_WRLCK : F_RDLCK, at, bytes);
 
-    do {
-        rc = fcntl(fd, F_OFD_SETLK, &lock);
-    } while (0 != rc && EINTR == errno);
-    *got = 0 == rc;
-    return *got || EAGAIN == errno || EACCES == errno ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
+    *got = OPAL_CRYPT_OK == rc;
+    return *got || EAGAIN == errno || EACCES == errno ? OPAL_CRYPT_OK : rc;
 }
 
 static int posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
-    const ompi_common_cryptmpio_posix_t *posix = posix_of(storage);
-    int rc = set_lock_now(posix->sidecar_fd, at, bytes, exclusive, got);
-
-    if (OPAL_CRYPT_OK == rc && *got && covers_data(posix, at)) {
-        rc = set_lock_now(posix->data_fd, at, bytes, exclusive, got);
-        if (!*got) {
-            int error = errno;
-            (void) give_lock(posix->sidecar_fd, at, bytes);
-            errno = error;
-        }
-    }
-    return rc;
+    return try_lock(storage, at, bytes, exclusive, got);
 }
 
 static int posix_moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
 {
-    return ompi_common_cryptmpio_posix_moment(posix_of(storage)->sidecar_fd, at, wait);
+    return ompi_common_cryptmpio_posix_moment(posix_of(storage)->data_fd, at, wait);
 }
 
 int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got)
 {
-    return set_lock_now(posix->sidecar_fd, at, 1, exclusive, got);
+    return try_lock(&posix->super, at, 1, exclusive, got);
 }
 
 /* No other lock there conflicts with one of this type. */
@@ -310,14 +265,7 @@ static int test(int fd, short type, uint64_t at, uint64_t bytes, bool *is_free)
 
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free)
 {
-    bool data_free = false;
-    int rc = test(posix->sidecar_fd, F_RDLCK, at, 1, is_free);
-
-    if (OPAL_CRYPT_OK == rc && covers_data(posix, at)) {
-        rc = test(posix->data_fd, F_RDLCK, at, 1, &data_free);
-        *is_free = *is_free || data_free;
-    }
-    return rc;
+    return test(posix->data_fd, F_RDLCK, at, 1, is_free);
 }
 
 bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
@@ -326,7 +274,7 @@ bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t 
     int closed, other;
     bool is_free = false, stays;
 
-    snprintf(again, sizeof(again), "/proc/self/fd/%d", posix->sidecar_fd);
+    snprintf(again, sizeof(again), "/proc/self/fd/%d", posix->data_fd);
     closed = open(again, O_RDONLY | O_CLOEXEC);
     other = open(again, O_RDONLY | O_CLOEXEC);
     if (closed >= 0) {
@@ -341,14 +289,14 @@ bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t 
 
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free)
 {
-    return test(posix->sidecar_fd, F_WRLCK, at, bytes, is_free);
+    return test(posix->data_fd, F_WRLCK, at, bytes, is_free);
 }
 
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
 {
     opal_cryptfile_storage_t *storage = &posix->super;
 
-    if (!posix->both || posix->sidecar_fd < 0) {
+    if (!posix->remote) {
         return OPAL_CRYPT_OK;
     }
     int rc = storage->lock(storage, OMPI_CRYPTMPIO_LOCK_REFRESH, 1, false);
@@ -358,16 +306,16 @@ int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
 
 /* ---- the table ---- */
 
-/* Is the data's file system local to this node?  One of an unknown type is not. */
+/* Is the file system local to this node?  One of an unknown type is not. */
 static void look_at_place(ompi_common_cryptmpio_posix_t *posix)
 {
     struct statfs system = {.f_type = 0};
     const char *name = "";
 
-    posix->both = posix->data_fd >= 0 &&
-                  (0 != fstatfs(posix->data_fd, &system) ||
-                   OPAL_CRYPT_FS_LOCAL != opal_crypt_fs_kind((unsigned long) system.f_type, &name));
-    posix->nfs = posix->both && 0 == strcmp(name, "nfs");
+    posix->remote = posix->data_fd >= 0 &&
+                    (0 != fstatfs(posix->data_fd, &system) ||
+                     OPAL_CRYPT_FS_LOCAL != opal_crypt_fs_kind((unsigned long) system.f_type, &name));
+    posix->nfs = posix->remote && 0 == strcmp(name, "nfs");
 }
 
 void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write)
@@ -376,7 +324,6 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
         .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, posix_lock,
                   posix_unlock, posix_try_lock, NULL, posix_barrier, posix_moment},
         .data_fd = data_fd,
-        .sidecar_fd = -1,
         .may_write = may_write,
     };
     look_at_place(posix);
@@ -385,4 +332,11 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
 void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix)
 {
     posix->super.barrier = posix_barrier;
+}
+
+void ompi_common_cryptmpio_posix_release(ompi_common_cryptmpio_posix_t *posix)
+{
+    if (posix->data_fd >= 0 && !opal_crypt_forked()) {      /* a child forked since has the locks, too, as long as it lives */
+        (void) posix_unlock(&posix->super, 0, 0);           /* all of them */
+    }
 }

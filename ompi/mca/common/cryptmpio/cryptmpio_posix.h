@@ -1,9 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Storage of an encrypted file under POSIX: two descriptors, or one for a file that is one file, an
- * extended attribute, and range locks of the open file description, which know nodes
- * where the file system does.  No MPI: tools use this, too.
+ * Storage of an encrypted file under POSIX: a descriptor, an extended attribute, and range locks of the open file
+ * description, which know nodes where the file system does.  No MPI: tools use this, too.
  */
 #ifndef OMPI_COMMON_CRYPTMPIO_POSIX_H
 #define OMPI_COMMON_CRYPTMPIO_POSIX_H
@@ -18,43 +17,26 @@
 typedef struct ompi_common_cryptmpio_posix {
     opal_cryptfile_storage_t super;
     int data_fd;                        /* the caller's */
-    int sidecar_fd;                     /* ours; -1: none; equal to data_fd: one file */
     bool may_write;
-    bool both;                          /* locks cover both parts, not only the sidecar: */
-                                        /* the file system is not local to this node */
+    bool remote;                        /* the file system is not local to this node */
     bool nfs;
 } ompi_common_cryptmpio_posix_t;
 
 void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write);
 
-/* The path of a file's sidecar, after following all links to the file; malloc'd,
- * or NULL with errno. */
-char *ompi_common_cryptmpio_posix_sidecar(const char *path);
+/* From now on, the order of writes holds on the storage device, too. */
+void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix);
 
-/* Open it, never through a link; `creating`: 0, or O_CREAT with or without O_EXCL,
- * as for open(2).  ERR_STORAGE with errno. */
-int ompi_common_cryptmpio_posix_open(ompi_common_cryptmpio_posix_t *posix, const char *sidecar, int creating);
-/* *one: the file begins like one file; then both parts are the data, whatever lies at the sidecar's path.  ERR_STORAGE
- * with errno: nobody knows; EBADF: it is open for writing only. */
-int ompi_common_cryptmpio_posix_begins_as_one(ompi_common_cryptmpio_posix_t *posix, bool *one);
-static inline void ompi_common_cryptmpio_posix_one(ompi_common_cryptmpio_posix_t *posix) { posix->sidecar_fd = posix->data_fd; }
-static inline bool ompi_common_cryptmpio_posix_is_one(const ompi_common_cryptmpio_posix_t *posix)
-{
-    return posix->sidecar_fd >= 0 && posix->sidecar_fd == posix->data_fd;
-}
-void ompi_common_cryptmpio_posix_close(ompi_common_cryptmpio_posix_t *posix);
+/* Release all locks. */
+void ompi_common_cryptmpio_posix_release(ompi_common_cryptmpio_posix_t *posix);
 
 /* The attribute: malloc'd, or NULL and 0 where there is none. */
 int ompi_common_cryptmpio_posix_attribute_read(const ompi_common_cryptmpio_posix_t *posix, uint8_t **bytes, size_t *count);
-/* Write the map or, if it does not fit, its digest once the sidecar is on the storage.  Writes nothing if the file
+/* Write the map or, if it does not fit, its digest once the file is on the storage.  Writes nothing if the file
  * system has no attributes. */
 int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posix_t *posix,
                                                 const opal_cryptfile_map_t *map);
-/* Sync both parts to storage.  A caller that syncs the data itself calls sync_begin before and
- * sync_sidecar after it, so that the sidecar is written back while the caller waits for the data. */
 int ompi_common_cryptmpio_posix_sync(const ompi_common_cryptmpio_posix_t *posix);
-void ompi_common_cryptmpio_posix_sync_begin(const ompi_common_cryptmpio_posix_t *posix);
-int ompi_common_cryptmpio_posix_sync_sidecar(const ompi_common_cryptmpio_posix_t *posix);
 
 /* ---- the file's rights ---- */
 
@@ -65,36 +47,13 @@ bool ompi_common_cryptmpio_posix_copy_acl(int fd, int of);
  * the group. */
 bool ompi_common_cryptmpio_posix_no_acl(int of);
 
-/* Under the lock: rename the sidecar to UUID.mpic-old in the same directory, never over an existing file, and
- * close it.  ERR_STORAGE with errno: it still has its old name. */
-#define OMPI_CRYPTMPIO_ASIDE ".mpic-old"
-int ompi_common_cryptmpio_posix_set_aside(ompi_common_cryptmpio_posix_t *posix, const char *sidecar);
+/* ---- its names ---- */
 
 /* As rename(2), but never over something that exists. */
 int ompi_common_cryptmpio_posix_rename(const char *from, const char *to);
 
-/* From now on, the order of writes holds on the storage device, too. */
-void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix);
-
-/* Make the names of the two parts survive a power failure. */
-int ompi_common_cryptmpio_posix_sync_names(const char *sidecar);
-
-/* ---- by UUID (cryptmpio_posix_find.c): of a file that was renamed without its sidecar ---- */
-
-typedef enum {
-    OMPI_CRYPTMPIO_FIND_NOTHING,        /* its own sidecar is beside it, or none was found, or the attribute is unreadable */
-    OMPI_CRYPTMPIO_FIND_BROUGHT,        /* its sidecar was moved beside it; the one there before was set aside */
-    OMPI_CRYPTMPIO_FIND_ELSEWHERE       /* `found` seems to belong to it, but must not or cannot be moved here */
-} ompi_common_cryptmpio_find_t;
-
-/* Before the sidecar is opened. */
-ompi_common_cryptmpio_find_t ompi_common_cryptmpio_posix_find(const ompi_common_cryptmpio_posix_t *posix, const char *sidecar,
-                                                              char found[PATH_MAX]);
-
-/* The UUID in the data's attribute, not verified; false: there is none.  _is_of: does the open sidecar have it? */
-bool ompi_common_cryptmpio_posix_uuid(const ompi_common_cryptmpio_posix_t *posix, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
-bool ompi_common_cryptmpio_posix_uuid_at(const char *path, uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
-bool ompi_common_cryptmpio_posix_is_of(ompi_common_cryptmpio_posix_t *posix, const uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES]);
+/* Make the names in the directory of this path survive a power failure. */
+int ompi_common_cryptmpio_posix_sync_names(const char *path);
 
 /* ---- using (cryptmpio_posix_use.c): many processes, or one that replaces or seals it; and making, by one ---- */
 
@@ -125,12 +84,11 @@ void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *pos
 #define OMPI_CRYPTMPIO_LOCK_PROBE   ((UINT64_C(1) << 62) - 1)
 #define OMPI_CRYPTMPIO_LOCK_MAKER   ((UINT64_C(1) << 62) - 2)
 #define OMPI_CRYPTMPIO_LOCK_REFRESH ((UINT64_C(1) << 62) - 3)
-#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)      /* these five: only on the sidecar */
+#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)
 #define OMPI_CRYPTMPIO_LOCK_PROVEN  ((UINT64_C(1) << 62) - 33)
 #define OMPI_CRYPTMPIO_LOCK_USE     ((UINT64_C(1) << 62) - 34)
 #define OMPI_CRYPTMPIO_LOCK_WRITERS ((UINT64_C(1) << 62) - 35)
 #define OMPI_CRYPTMPIO_LOCK_UNSEAL  ((UINT64_C(1) << 62) - 36)
-#define OMPI_CRYPTMPIO_LOCKS_FIRST  ((UINT64_C(1) << 62) - 16)
 
 /* Wait for a lock; ERR_STORAGE with errno, ETIMEDOUT when the time limit is over (cryptmpio_posix_wait.c). */
 int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint64_t bytes);
@@ -143,20 +101,20 @@ typedef void (*ompi_common_cryptmpio_waits_t)(const char *file, pid_t holder, un
 /* For all files: the function called after 10 seconds of waiting, and after `timeout` seconds, if not 0. */
 void ompi_common_cryptmpio_posix_on_wait(ompi_common_cryptmpio_waits_t waits, unsigned timeout);
 
-/* Drop what this node caches of the two parts: the next read comes from the server. */
+/* Drop what this node caches of an encrypted file: the next read comes from the server. */
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);
 
-/* Lock one byte, of the sidecar only, if no conflicting lock exists. */
+/* Lock one byte if no conflicting lock exists. */
 int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got);
 
-/* Could another process lock this byte now, in each part that is locked? */
+/* Could another process lock this byte now? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);
 
-/* Does this process's exclusive lock on a byte of the sidecar survive closing another descriptor?  Traditional
+/* Does this process's exclusive lock on a byte survive closing another descriptor?  Traditional
  * POSIX locks do not, and a file system may support no others. */
 bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at);
 
-/* Are these bytes of the sidecar free of others' locks, shared or exclusive? */
+/* Are these bytes free of others' locks, shared or exclusive? */
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free);
 
 #pragma GCC visibility pop

@@ -114,7 +114,6 @@ static bool open_probe(const ompi_common_cryptmpio_file_t *state, const char *na
     int fd = 0 == fstat(state->posix.data_fd, &status) ? open(name, O_RDWR | creating | O_NOFOLLOW | O_CLOEXEC, status.st_mode & 0666) : -1;
 
     ompi_common_cryptmpio_posix_init(probe, fd, true);
-    ompi_common_cryptmpio_posix_one(probe);
     return fd >= 0;
 }
 

@@ -162,7 +162,7 @@ int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_
 void ompi_common_cryptmpio_abandon(ompi_common_cryptmpio_file_t *state)
 {
     if (state->making) {
-        ompi_common_cryptmpio_posix_close(&state->posix);
+        ompi_common_cryptmpio_posix_release(&state->posix);
     }
     state->making = false;
 }

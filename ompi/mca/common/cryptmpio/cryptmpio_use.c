@@ -113,9 +113,6 @@ static int join_root(ompi_common_cryptmpio_file_t *state)
 {
     int error = is_same_file(state);
 
-    if (MPI_SUCCESS == error) {
-        ompi_common_cryptmpio_posix_one(&state->posix);
-    }
     return MPI_SUCCESS == error && state->posix.may_write ? ompi_common_cryptmpio_take(state) : error;
 }
 
@@ -130,11 +127,11 @@ int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state)
     if (state->fh->f_size > 1) {
         error = ompi_common_cryptmpio_probe(state);
     }
-    uint8_t both = state->posix.both;   /* on any node */
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, &both, sizeof(both))) {
+    uint8_t remote = state->posix.remote;   /* on any node */
+    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, &remote, sizeof(remote))) {
         error = MPI_ERR_INTERN;
     }
-    return MPI_SUCCESS == error && both ? ompi_common_cryptmpio_presence(state) : error;
+    return MPI_SUCCESS == error && remote ? ompi_common_cryptmpio_presence(state) : error;
 }
 
 /* ---- the engine ---- */

@@ -121,7 +121,7 @@ static int file_sync(ompio_file_t *fh)
     ompi_common_cryptmpio_module_t *module = module_of(fh);
     int rc = module->under->fs_file_sync(fh);
 
-    return OMPI_SUCCESS == rc && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&module->state->posix) ? MPI_ERR_IO : rc;
+    return OMPI_SUCCESS == rc && module->state->encrypted && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_refresh(&module->state->posix) ? MPI_ERR_IO : rc;
 }
 
 mca_fs_base_module_t *ompi_fs_crypt_module(ompio_file_t *fh, mca_fs_base_module_t *under, mca_fs_base_component_t *component)

@@ -58,7 +58,6 @@ int mpicrypt_file_open_data(mpicrypt_file_t *file, int flags, unsigned mode)
     int fd = open(file->path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);     /* it may be a FIFO or a device */
 
     ompi_common_cryptmpio_posix_init(&file->posix, fd, O_RDONLY != (flags & O_ACCMODE));
-    ompi_common_cryptmpio_posix_one(&file->posix);
     if (fd < 0) {
         return failed(file, strerror(errno), "");
     }
@@ -291,7 +290,7 @@ void mpicrypt_file_close(mpicrypt_file_t *file)
         opal_cryptfile_copy_free(&file->copies[i]);
     }
     opal_cryptfile_keystore_close(file->keystore);
-    ompi_common_cryptmpio_posix_close(&file->posix);
+    ompi_common_cryptmpio_posix_release(&file->posix);
     if (file->posix.data_fd >= 0) {
         close(file->posix.data_fd);
     }
