@@ -158,7 +158,7 @@ refused() {
 }
 at header 40 x;                              refused "its header is damaged" header
 at state 512 '\0';                           refused "its header is damaged" state
-at begun 512 '\0'; truncate -s 8192 begun;   refused "made it was killed" begun
+at begun 512 '\0'; truncate -s 8192 begun;   refused "its maker was killed" begun
 at maps 1100 x; printf x | dd of=maps bs=1 seek=4200 conv=notrunc status=none
 refused "no place of the file has one" maps
 at place 1100 x;                             must read_by_job plain place
@@ -181,7 +181,7 @@ if python3 -c "import os; os.getxattr('plain.64K', 'user.mpicrypt.map')" 2>/dev/
     remains late empty                          # whatever it gets while a reader has it open
     must run_io 2 "$(mpi_program io odd)" late "$CASE_DIR/late"
     must_refuse "it is empty" run_io 2 --mca fs_crypt_require 1 "$program" read "$CASE_DIR/empty" "$CASE_DIR/emptied"
-    must_refuse "made it was killed" read_by_job zeros begun
+    must_refuse "its maker was killed" read_by_job zeros begun
     must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/begun"
     for mode in read over; do
         must_refuse "it begins with other bytes" run_io 2 "$program" $mode "$CASE_DIR/other" "$CASE_DIR/overwritten"
@@ -252,7 +252,7 @@ done
 for at in 2 3 4 5 6; do
     rm -f log made; : > made
     must_fail maker steps.so STEP_FILE="$CASE_DIR/made" STEP_HOW=kill STEP_AT=$at STEP_LOG="$CASE_DIR/log"
-    must_refuse "made it was killed" run_io 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
+    must_refuse "its maker was killed" run_io 1 "$program" read "$CASE_DIR/plain" "$CASE_DIR/made"
     if [ $at = 6 ] && python3 -c "import os; os.getxattr('made', 'user.mpicrypt.map')" 2>/dev/null; then
         must_refuse "it is empty" run_io 2 "$program" over "$CASE_DIR/plain" "$CASE_DIR/made"
         must test ! -s made

@@ -93,7 +93,7 @@ bool ompi_common_cryptmpio_clear(ompi_common_cryptmpio_file_t *state, int *error
         if (state->posix.may_write) {
             *error = ompi_common_cryptmpio_stored(state, storage->resize(storage, OPAL_CRYPTFILE_DATA, 0), "it cannot be emptied");
         } else {
-            (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-failed", "the process that made it was killed");
+            (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-failed", "its maker was killed");
             ompi_common_cryptmpio_show(state, &why);
             *error = MPI_ERR_IO;
         }
