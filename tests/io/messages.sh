@@ -48,7 +48,7 @@ else
     echo "skipped: an older map: attributes of this file system hold a whole one"
 fi
 opens few
-must grep -q "WARNING: the two copies of a file's encryption map differed" out
+must grep -q "WARNING: the copies of a file's encryption map differed" out
 opens few
 must_fail grep -q WARNING out
 

@@ -102,6 +102,14 @@ static inline uint64_t ompi_common_cryptmpio_bytes(const ompi_common_cryptmpio_f
     return ompi_common_cryptmpio_is_made(state) ? opal_cryptfile_geometry_size(&state->beginning.geometry, end) : end;
 }
 
+/* Collective, for an encrypted file: the copy of its map that counts.  `error`: of this process, so far.  *differ: another
+ * copy must be replaced. */
+int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, int error, const ompi_common_cryptmpio_look_t *look,
+                                      opal_cryptfile_copy_state_t *states, int *best, bool *differ);
+/* Rank 0 makes the copies agree; any process may ask for it. */
+int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+                                        const opal_cryptfile_copy_state_t *states, int best);
+
 /* Collective, for a file that was plain when it was opened: claim its creation
  * (`making`), or join the processes that have created it since. */
 int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);

@@ -1,15 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Opening.  Rank 0 inspects the file and broadcasts what it found, as bytes;
- * every process judges the copies of the map with the labels that it holds;
- * together they choose one.  A process that can verify none gets no engine, and
- * each of its accesses fails.
+ * Opening.  Rank 0 inspects the file and broadcasts what it found, as bytes; together all
+ * choose one copy of its map (cryptmpio_copies.c).  A process that can verify none gets no
+ * engine, and each of its accesses fails.
  */
 #include "cryptmpio_internal.h"
 
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
-#include "ompi/mca/common/cryptmpi/cryptmpi_classes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -179,103 +177,14 @@ static void forget(look_t *look)
 
 /* ---- all processes ---- */
 
-static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states)
-{
-    opal_crypt_why_t why;
-
-    if (states[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present) {
-        (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-map-repaired", "%s", "");
-        ompi_common_cryptmpio_show(state, &why);
-    }
-}
-
-/* The error for a file of which no copy of the map counts. */
-static int refuse_copies(const ompi_common_cryptmpio_file_t *state, opal_crypt_why_t *why, bool refused)
-{
-    if (NULL == why->topic) {           /* only another process knows the reason */
-        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-damaged", "no copy of it can be read");
-    }
-    ompi_common_cryptmpio_show(state, why);
-    return !refused && ompi_common_cryptmpio_lacks_key(why) ? ompi_common_cryptmpi_code(OMPI_CRYPTMPI_NO_KEY)
-           : 0 == strcmp(why->topic, "file-map-extension")  ? MPI_ERR_IO
-                                                            : ompi_common_cryptmpi_code(OMPI_CRYPTMPI_FORGED);
-}
-
-static int best_of(const look_t *look, const opal_cryptfile_copy_state_t *states, bool *differ, opal_crypt_why_t *why)
-{
-    opal_cryptfile_copy_t chosen;
-
-    return OPAL_CRYPT_OK == opal_cryptfile_header_choose(states, &look->beginning, &chosen, differ, why) ? (int) chosen : -1;
-}
-
-static int choose(ompi_common_cryptmpio_file_t *state, const look_t *look, opal_cryptfile_copy_state_t *states,
-                  int *best, bool *differ)
-{
-    uint8_t seen[2 * OPAL_CRYPTFILE_COPIES];
-    bool mine[OPAL_CRYPTFILE_COPIES];
-    opal_crypt_why_t why = {.topic = NULL};
-    bool refused = false;
-
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        seen[2 * i] = states[i].verified;
-        seen[2 * i + 1] = states[i].refused;
-        mine[i] = states[i].verified;
-    }
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, seen, sizeof(seen))) {
-        return MPI_ERR_INTERN;
-    }
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        states[i].verified = seen[2 * i];
-        states[i].refused = seen[2 * i + 1];
-        refused = refused || states[i].refused;
-    }
-    *best = best_of(look, states, differ, &why);
-    if (*best < 0) {
-        return refuse_copies(state, &why, refused);
-    }
-    states[*best].verified = mine[*best];
-    return MPI_SUCCESS;
-}
-
-/* Separately: only those in places have a CRC, and both places would share one map. */
-static int judge(const look_t *look, opal_cryptfile_copy_state_t *states)
-{
-    opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
-    int rc = opal_cryptfile_copy_judge_kind(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
-                                            OPAL_CRYPTFILE_KIND_ONE_MAP, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
-
-    for (int i = OPAL_CRYPTFILE_COPY_SIDECAR_0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
-        rc = opal_cryptfile_place_judge(look->copies[i], look->sizes[i], &look->beginning, keystore, &states[i]);
-    }
-    return ompi_common_cryptmpio_error(rc, 0);
-}
-
-/* Rank 0 makes the copies agree; any process may ask for it. */
-static int repair(ompi_common_cryptmpio_file_t *state, const look_t *look, const opal_cryptfile_copy_state_t *states, int best)
-{
-    const opal_cryptfile_map_t *map = states[best].map;
-    bool late;
-    int error = ompi_common_cryptmpio_stored(state, ompi_common_cryptmpio_change_map(state, look, map, map, &late), "its map cannot be stored");
-
-    if (!late && MPI_SUCCESS == error) {        /* late: who changed it since has made them agree */
-        warn_of_repair(state, states);
-    }
-    return error;
-}
-
 static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
 {
     opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
     bool differ = false;
-    int best = -1, error = MPI_SUCCESS;
+    int best = -1, error;
 
     state->encrypted = true;
-    error = ompi_common_cryptmpio_usable(state);
-    error = MPI_SUCCESS == error ? judge(look, states) : error;
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_agree(state->fh, choose(state, look, states, &best, &differ));
-    }
+    error = ompi_common_cryptmpio_choose_copy(state, ompi_common_cryptmpio_usable(state), look, states, &best, &differ);
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_has_label(state, states[best].map, look));
     }
@@ -284,7 +193,7 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
         error = ompi_common_cryptmpio_join(state);
     }
     if (MPI_SUCCESS == error && differ && state->posix.may_write && 0 == state->fh->f_rank) {
-        error = repair(state, look, states, best);
+        error = ompi_common_cryptmpio_repair_copies(state, look, states, best);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
