@@ -344,17 +344,17 @@ old 3 > beside.mpicrypt
 is small beside
 
 echo "--- files of development versions"
-cp plain second
-old 3 > second.mpicrypt
-ln -s second link
-olds="second link"
+cp plain early
+old 3 > early.mpicrypt
+ln -s early link
+olds="early link"
 for kind in 1 2; do
     cp plain attribute$kind
     if python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.mpicrypt.map", sys.stdin.buffer.read())' attribute$kind < <(old $kind)
     then olds+=" attribute$kind"; else echo "not tried: attributes, which the file system has none of"; fi
 done
 text="it was encrypted by a development version, whose second file"
-before=$(sha256sum $olds second.mpicrypt)
+before=$(sha256sum $olds early.mpicrypt)
 for name in $olds; do
     for verb in info verify seal rekey reencrypt "cp --new-key" decrypt; do
         to=(); case $verb in cp*|decrypt) to=("$(here third)") ;; esac
@@ -362,8 +362,8 @@ for name in $olds; do
             file $verb "$(here $name)" ${to[@]+"${to[@]}"}
     done
 done
-[ "$(sha256sum $olds second.mpicrypt)" = "$before" ] && [ -z "$(compgen -G 'third*')$(parts)" ] || fail "something was changed or left"
+[ "$(sha256sum $olds early.mpicrypt)" = "$before" ] && [ -z "$(compgen -G 'third*')$(parts)" ] || fail "something was changed or left"
 must_refuse "it is not encrypted" file verify "$(here plain)"
-rm second
-must_refuse "delete it first" file decrypt "$(here one)" "$(here second)"   # it would be taken for one of these
-[ ! -e second ] || fail "it was made"
+rm early
+must_refuse "delete it first" file decrypt "$(here one)" "$(here early)"   # it would be taken for one of these
+[ ! -e early ] || fail "it was made"
