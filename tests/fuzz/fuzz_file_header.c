@@ -73,12 +73,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         opal_crypt_le_put32(place + map_bytes, opal_cryptfile_crc(0, place, map_bytes));
     }
     memset(copies, 0, sizeof(copies));
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_place_judge(place, count, &header, NULL, &copies[OPAL_CRYPTFILE_COPY_SIDECAR_1]));
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge_kind(place, map_bytes, OPAL_CRYPTFILE_KIND_ONE_MAP, NULL,
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_place_judge(place, count, &header, NULL, &copies[OPAL_CRYPTFILE_COPY_PLACE_1]));
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(place, map_bytes, NULL,
                                                                &copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
     FUZZ_CHECK(OPAL_CRYPT_OK != opal_cryptfile_header_choose(copies, &header, &chosen, &differ, &why) && NULL != why.topic);
-    if (NULL != copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].map) {
-        const opal_cryptfile_map_t *map = copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].map;
+    if (NULL != copies[OPAL_CRYPTFILE_COPY_PLACE_1].map) {
+        const opal_cryptfile_map_t *map = copies[OPAL_CRYPTFILE_COPY_PLACE_1].map;
         FUZZ_CHECK(map_bytes + 4 == opal_cryptfile_place_bytes(map));
         uint8_t *written = malloc(map_bytes + 4);
         FUZZ_CHECK(NULL != written);
@@ -86,9 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(0 == memcmp(written, place, map_bytes + 4));
         free(written);
         blocks_of(map, opal_crypt_le_get64(data + 24));
-        copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].verified = true;     /* as if some process had its key */
+        copies[OPAL_CRYPTFILE_COPY_PLACE_1].verified = true;     /* as if some process had its key */
         if (OPAL_CRYPT_OK == opal_cryptfile_header_choose(copies, &header, &chosen, &differ, &why)) {
-            FUZZ_CHECK(OPAL_CRYPTFILE_COPY_SIDECAR_1 == chosen && differ);     /* there is nothing in place 0 */
+            FUZZ_CHECK(OPAL_CRYPTFILE_COPY_PLACE_1 == chosen && differ);     /* there is nothing in place 0 */
             FUZZ_CHECK(opal_cryptfile_geometry_same(&map->geometry, &header.geometry));
         }
     }

@@ -27,11 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t digest_bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES];
     opal_cryptfile_map_t *map;
 
-    if (OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse_kind(data, size, OPAL_CRYPTFILE_KIND_ONE_DIGEST, &digest)) {
-        opal_cryptfile_map_digest_write_kind(&digest, OPAL_CRYPTFILE_KIND_ONE_DIGEST, digest_bytes);
+    if (OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse(data, size, &digest)) {
+        opal_cryptfile_map_digest_write(&digest, digest_bytes);
         FUZZ_CHECK(0 == memcmp(digest_bytes, data, size));
     }
-    if (OPAL_CRYPT_OK != opal_cryptfile_map_parse_kind(data, size, OPAL_CRYPTFILE_KIND_ONE_MAP, &map)) {
+    if (OPAL_CRYPT_OK != opal_cryptfile_map_parse(data, size, &map)) {
         return 0;
     }
     FUZZ_CHECK(size == opal_cryptfile_map_bytes(map));

@@ -7,7 +7,7 @@
 #include "fuzz.h"
 
 #include "opal/mca/common/crypt/base/le.h"
-#include "opal/mca/common/cryptfile/file/sidecar.h"
+#include "opal/mca/common/cryptfile/file/slot.h"
 #include "opal/mca/common/cryptfile/keystore/keystore_object.h"
 
 static void entry(const uint8_t *data)

@@ -55,12 +55,11 @@ static inline void memory_grow(memory_t *memory, size_t size)
     memory->size = size > memory->size ? size : memory->size;
 }
 
-static inline int memory_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+static inline int memory_read(opal_cryptfile_storage_t *storage,
                               const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     memory_t *memory = memory_of(storage);
 
-    (void) part;
     if (memory_dead(memory)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
@@ -75,13 +74,12 @@ static inline int memory_read(opal_cryptfile_storage_t *storage, opal_cryptfile_
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+static inline int memory_write(opal_cryptfile_storage_t *storage,
                                const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     memory_t *memory = memory_of(storage);
     uint64_t last = 0;
 
-    (void) part;
     for (size_t i = 0; i < extent_count; ++i) {
         const uint8_t *bytes = extents[i].bytes;
         uint64_t at = extents[i].at, end = at + extents[i].count;
@@ -104,18 +102,16 @@ static inline int memory_write(opal_cryptfile_storage_t *storage, opal_cryptfile
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
+static inline int memory_size(opal_cryptfile_storage_t *storage, uint64_t *bytes)
 {
-    (void) part;
     *bytes = memory_of(storage)->size;
     return memory_dead(memory_of(storage)) ? OPAL_CRYPT_ERR_STORAGE : OPAL_CRYPT_OK;
 }
 
-static inline int memory_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
+static inline int memory_zero(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     memory_t *memory = memory_of(storage);
 
-    (void) part;
     if (memory_dead(memory)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
@@ -127,12 +123,12 @@ static inline int memory_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_
     return OPAL_CRYPT_OK;
 }
 
-static inline int memory_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
+static inline int memory_resize(opal_cryptfile_storage_t *storage, uint64_t bytes)
 {
     memory_t *memory = memory_of(storage);
 
     if (bytes < memory->size) {
-        int rc = memory_zero(storage, part, bytes, memory->size - bytes);
+        int rc = memory_zero(storage, bytes, memory->size - bytes);
         memory->size = OPAL_CRYPT_OK == rc ? (size_t) bytes : memory->size;
         return rc;
     }

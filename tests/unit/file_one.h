@@ -223,9 +223,9 @@ static inline const char *one_open(const one_image_t *image, const uint8_t *attr
         size_t count = at + OPAL_CRYPTFILE_MAP_HEAD_BYTES > ONE_ROOM ? 0 : opal_cryptfile_place_peek(image->bytes + at, geometry) + 4;
         count = at + count > ONE_ROOM ? 0 : count;
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_place_judge(image->bytes + at, count, &opened->header, keystore,
-                                                                 &opened->copies[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i]));
+                                                                 &opened->copies[OPAL_CRYPTFILE_COPY_PLACE_0 + i]));
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_copy_judge_kind(attribute, attribute_bytes, OPAL_CRYPTFILE_KIND_ONE_MAP, keystore,
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(attribute, attribute_bytes, keystore,
                                                                  &opened->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
     rc = opal_cryptfile_header_choose(opened->copies, &opened->header, &opened->chosen, &opened->differ, &opened->why);
     UNIT_CHECK(OPAL_CRYPT_OK == rc || NULL != opened->why.topic);

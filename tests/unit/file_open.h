@@ -8,7 +8,7 @@
 #define TESTS_FILE_OPEN_H
 
 #include "opal/mca/common/cryptfile/file/file.h"
-#include "opal/mca/common/cryptfile/file/store.h"
+#include "opal/mca/common/cryptfile/file/unlock.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "tests/unit/aead_providers.h"
 

@@ -253,7 +253,7 @@ static void test_append(const layout_t *of, size_t old, size_t count)
 /* The data is emptied: by another program, or by storage when power fails.  Setting any size repairs that. */
 static unsigned emptied(memory_t *memory, model_t *model, size_t size)
 {
-    unsigned wrong = 0 != memory->super.resize(&memory->super, OPAL_CRYPTFILE_DATA, 8192);
+    unsigned wrong = 0 != memory->super.resize(&memory->super, 8192);
 
     wrong += OPAL_CRYPT_OK != resize(memory, model, 0, -1);
     wrong += OPAL_CRYPT_OK != resize(memory, model, size, -1);
@@ -313,9 +313,9 @@ static void test_cut_by_others(const layout_t *of, unsigned times)
     memory_init(&memory);
     for (size_t end = 0; end < SIZE / 2; end += 97) {
         memory_copy(&memory, &whole);
-        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, place_of(end)));
+        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, place_of(end)));
         wrong[0] += come_back(&memory, &model, end, 1);
-        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, OPAL_CRYPTFILE_DATA, place_of(SIZE)));
+        UNIT_REQUIRE(0 == memory.super.resize(&memory.super, place_of(SIZE)));
         wrong[1] += come_back(&memory, &model, end, 8);         /* fewer zeros may be ciphertext */
     }
     UNIT_CHECK(0 == wrong[0]);

@@ -22,10 +22,10 @@ static struct {
     unsigned when, reads;
 } lie;
 
-static int fickle_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents,
+static int fickle_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_extent_t *extents,
                        size_t count)
 {
-    int rc = memory_read(storage, part, extents, count);
+    int rc = memory_read(storage, extents, count);
 
     for (size_t i = 0; i < count; ++i) {
         if (lie.at >= extents[i].at && lie.at + lie.count <= extents[i].at + extents[i].count) {

@@ -100,7 +100,7 @@ static void check_bytes(sample_t *sample, opal_cryptfile_map_t *built)
         }
     }
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_digest(sample->map, &digest));
-    opal_cryptfile_map_digest_write_kind(&digest, OPAL_CRYPTFILE_KIND_ONE_DIGEST, written);
+    opal_cryptfile_map_digest_write(&digest, written);
     UNIT_EQUAL_BYTES(written, sample->digest, sizeof(written));
     free(bytes);
 }
@@ -120,7 +120,7 @@ static void check_flips(const sample_t *sample)
             unsigned good = 0, bad = 0;
             memcpy(bytes, sample->bytes, sample->count);
             bytes[at] ^= (uint8_t) (1u << bit);
-            if (OPAL_CRYPT_OK != opal_cryptfile_map_parse_kind(bytes, sample->count, OPAL_CRYPTFILE_KIND_ONE_MAP, &map)) {
+            if (OPAL_CRYPT_OK != opal_cryptfile_map_parse(bytes, sample->count, &map)) {
                 ++form;
                 continue;
             }
@@ -153,14 +153,14 @@ static void check_lengths(const sample_t *sample)
     for (size_t count = 0; count < sample->count; ++count) {
         uint8_t *bytes = malloc(count + 1);     /* exact, for the address sanitizer */
         memcpy(bytes, sample->bytes, count);
-        accepted += OPAL_CRYPT_OK == opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, &map);
+        accepted += OPAL_CRYPT_OK == opal_cryptfile_map_parse(bytes, count, &map);
         free(bytes);
     }
     UNIT_CHECK(0 == accepted);
     uint8_t longer[4097];
     memcpy(longer, sample->bytes, sample->count);
     longer[sample->count] = 0;
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_map_parse_kind(longer, sample->count + 1, OPAL_CRYPTFILE_KIND_ONE_MAP, &map));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_map_parse(longer, sample->count + 1, &map));
 }
 
 static void test_vectors(void)
@@ -176,7 +176,7 @@ static void test_vectors(void)
         UNIT_GROUP("map %s: fields, bytes, MACs, every bit flipped, every length", vector_text(&vector, "name"));
         sample.count = vector_bytes(&vector, "map", sample.bytes, sizeof(sample.bytes));
         vector_bytes(&vector, "digest", sample.digest, sizeof(sample.digest));
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_parse_kind(sample.bytes, sample.count, OPAL_CRYPTFILE_KIND_ONE_MAP, &sample.map));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_parse(sample.bytes, sample.count, &sample.map));
         UNIT_CHECK(sample.map->generation == (uint64_t) number_of(&vector, "generation"));
         UNIT_REQUIRE(sample.map->region_count == number_of(&vector, "regions") && sample.map->region_count <= 8);
         UNIT_CHECK(opal_cryptfile_map_unknown(sample.map) == (0 == number_of(&vector, "unknown") ? -1 : (int) number_of(&vector, "unknown")));
@@ -267,12 +267,12 @@ static void test_adding(void)
     UNIT_CHECK(0 == refused);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == add(map, 0, 1, 1, true, "many", 4096, &why));
     map->generation = 1;
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, opal_cryptfile_map_bytes(map)));
     UNIT_CHECK(88 + OPAL_CRYPTFILE_REGIONS_MAX * (32 + 16 + 4 + 34 + 48) == opal_cryptfile_map_bytes(map));
     uint8_t *all = malloc(opal_cryptfile_map_bytes(map));
     opal_cryptfile_map_t *again = NULL;
     opal_cryptfile_map_write(map, all);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_parse_kind(all, opal_cryptfile_map_bytes(map), OPAL_CRYPTFILE_KIND_ONE_MAP, &again));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_parse(all, opal_cryptfile_map_bytes(map), &again));
     UNIT_CHECK(NULL != again && OPAL_CRYPTFILE_REGIONS_MAX == again->region_count);
     free(all);
     opal_cryptfile_map_destroy(again);
@@ -336,15 +336,15 @@ static void test_digest(void)
     UNIT_GROUP("the digest form: every byte flipped is refused or differs");
     memset(digest.uuid, 7, sizeof(digest.uuid));
     memset(digest.hash, 9, sizeof(digest.hash));
-    opal_cryptfile_map_digest_write_kind(&digest, OPAL_CRYPTFILE_KIND_ONE_DIGEST, bytes);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse_kind(bytes, 80, OPAL_CRYPTFILE_KIND_ONE_DIGEST, &read) && 0 == memcmp(&read, &digest, sizeof(read)));
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_map_digest_parse_kind(bytes, 79, OPAL_CRYPTFILE_KIND_ONE_DIGEST, &read));
-    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_map_digest_parse_kind(bytes, 81, OPAL_CRYPTFILE_KIND_ONE_DIGEST, &read));
+    opal_cryptfile_map_digest_write(&digest, bytes);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse(bytes, 80, &read) && 0 == memcmp(&read, &digest, sizeof(read)));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_map_digest_parse(bytes, 79, &read));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_map_digest_parse(bytes, 81, &read));
     unsigned unseen = 0;
     for (unsigned at = 0; at < 80; ++at) {
         bytes[at] ^= 0x10;
         memset(&read, 0, sizeof(read));
-        unseen += OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse_kind(bytes, 80, OPAL_CRYPTFILE_KIND_ONE_DIGEST, &read) && 0 == memcmp(&read, &digest, sizeof(read));
+        unseen += OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse(bytes, 80, &read) && 0 == memcmp(&read, &digest, sizeof(read));
         bytes[at] ^= 0x10;
     }
     UNIT_CHECK(0 == unseen);

@@ -332,7 +332,7 @@ static void test_random(const char *name, const region_spec_t *specs, unsigned c
     UNIT_GROUP("%s: random requests and sizes", name);
     memset(&shadow, 0, sizeof(shadow));
     memory_init(&memory);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, 8192));
     opal_cryptfile_t *file = open_file(&memory.super, specs, count, NULL);
     const opal_cryptfile_geometry_t geometry = opal_cryptfile_map_of(file)->geometry;
     for (unsigned i = 0; i < 1500; ++i) {
@@ -341,7 +341,7 @@ static void test_random(const char *name, const region_spec_t *specs, unsigned c
             file = open_file(&memory.super, specs, count, NULL);
         }
         wrong += !step_of(file, &shadow, buffer);
-        wrong += OPAL_CRYPT_OK != memory_size(&memory.super, OPAL_CRYPTFILE_DATA, &end) ||
+        wrong += OPAL_CRYPT_OK != memory_size(&memory.super, &end) ||
                  end != opal_cryptfile_geometry_end(&geometry, shadow.size) || 0 != memory.locks;
     }
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, buffer, sizeof(buffer), &got) && got == shadow.size);
@@ -370,7 +370,7 @@ static void test_short_blocks(void)
     UNIT_GROUP("short blocks");
     memory_init(&memory);
     memset(text, 't', sizeof(text));
-    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, 8192));
     opal_cryptfile_t *file = open_file(&memory.super, parts, 4, NULL);
     const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, LONG));
@@ -437,7 +437,7 @@ static void test_death(const char *name, bool overwrite, bool atomic)
     memory_init(&base);
     memory_init(&memory);
     base.page = 512;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&base.super, OPAL_CRYPTFILE_DATA, 8192));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&base.super, 8192));
     opal_cryptfile_t *file = open_file(&base.super, whole, 1, NULL);
     memset(before, 0, sizeof(before));
     if (overwrite) {

@@ -50,9 +50,9 @@ static int apply(memory_t *memory, const pending_t *op)
     const opal_cryptfile_extent_t extent = {op->at, (void *) (uintptr_t) op->bytes, (size_t) op->count};
     opal_cryptfile_storage_t *storage = &memory->super;
 
-    return WRITE == op->kind ? memory_write(storage, OPAL_CRYPTFILE_DATA, &extent, 1)
-           : ZERO == op->kind ? memory_zero(storage, OPAL_CRYPTFILE_DATA, op->at, op->count)
-                              : memory_resize(storage, OPAL_CRYPTFILE_DATA, op->at);
+    return WRITE == op->kind ? memory_write(storage, &extent, 1)
+           : ZERO == op->kind ? memory_zero(storage, op->at, op->count)
+                              : memory_resize(storage, op->at);
 }
 
 static int take_op(opal_cryptfile_storage_t *storage, pending_t *op)
@@ -67,12 +67,11 @@ static int take_op(opal_cryptfile_storage_t *storage, pending_t *op)
     return rc;
 }
 
-static int power_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
+static int power_write(opal_cryptfile_storage_t *storage,
                        const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     int rc = OPAL_CRYPT_OK;
 
-    (void) part;
     for (size_t i = 0; i < extent_count; ++i) {
         const uint8_t *bytes = extents[i].bytes;
         for (uint64_t at = extents[i].at, end = at + extents[i].count; at < end && OPAL_CRYPT_OK == rc;) {
@@ -87,19 +86,17 @@ static int power_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
     return rc;
 }
 
-static int power_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
+static int power_zero(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     pending_t op = {.kind = ZERO, .at = at, .count = bytes};
 
-    (void) part;
     return take_op(storage, &op);
 }
 
-static int power_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
+static int power_resize(opal_cryptfile_storage_t *storage, uint64_t bytes)
 {
     pending_t op = {.kind = RESIZE, .at = bytes};
 
-    (void) part;
     return take_op(storage, &op);
 }
 
@@ -115,12 +112,11 @@ static void settle_cache(power_t *power, unsigned percent, uint64_t *random)
     power->count = 0;
 }
 
-static int power_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
+static int power_barrier(opal_cryptfile_storage_t *storage)
 {
     power_t *power = (power_t *) storage;
     uint64_t unused = 0;
 
-    (void) part;
     if (memory_dead(&power->now)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
@@ -309,7 +305,7 @@ static unsigned lives(uint64_t seed, bool heeds, unsigned *ends)
     power.now.super = (opal_cryptfile_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
                                                     memory_lock, memory_unlock, memory_try_lock, power_barrier, power_barrier, NULL};
     group_rooms = 1 + (uint32_t) draw(&random, 3);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == power_resize(&power.now.super, OPAL_CRYPTFILE_DATA, 8192));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == power_resize(&power.now.super, 8192));
     settle_cache(&power, 100, &unused);
     memset(&model, 0, sizeof(model));
     only_now(&power);

@@ -270,9 +270,9 @@ static void on_top(opal_cryptfile_t *file, opal_cryptfile_t *other)
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(other, HALF + 140 * BLOCK, "abc", 3));
 }
 
-static int short_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
+static int short_size(opal_cryptfile_storage_t *storage, uint64_t *bytes)
 {
-    int rc = memory_size(storage, part, bytes);
+    int rc = memory_size(storage, bytes);
 
     *bytes = opal_cryptfile_geometry_end(&map->geometry, HALF + 140 * BLOCK + 3);
     return rc;
@@ -281,7 +281,7 @@ static int short_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t p
 /* While a part of a block is written, storage says that the file ends there. */
 static void on_top_of_hidden(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
-    int (*size)(opal_cryptfile_storage_t *, opal_cryptfile_part_t, uint64_t *) = hiding->super.size;
+    int (*size)(opal_cryptfile_storage_t *, uint64_t *) = hiding->super.size;
 
     hiding->super.size = short_size;
     on_top(file, other);

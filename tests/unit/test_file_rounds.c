@@ -111,12 +111,12 @@ static int leave(int rc)
     return rc;
 }
 
-static int process_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
+static int process_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_extent_t *extents, size_t count)
 {
-    return leave(enter(storage) ? memory_read(&memory.super, part, extents, count) : OPAL_CRYPT_ERR_STORAGE);
+    return leave(enter(storage) ? memory_read(&memory.super, extents, count) : OPAL_CRYPT_ERR_STORAGE);
 }
 
-static int process_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, const opal_cryptfile_extent_t *extents, size_t count)
+static int process_write(opal_cryptfile_storage_t *storage, const opal_cryptfile_extent_t *extents, size_t count)
 {
     process_t *process = (process_t *) storage;
 
@@ -124,7 +124,7 @@ static int process_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
         return leave(OPAL_CRYPT_ERR_STORAGE);
     }
     memory.life = process->life;
-    int rc = memory_write(&memory.super, part, extents, count);
+    int rc = memory_write(&memory.super, extents, count);
     process->life = memory.life;
     memory.life = -1;
     if (0 == process->life) {
@@ -133,14 +133,14 @@ static int process_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_
     return leave(rc);
 }
 
-static int process_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
+static int process_size(opal_cryptfile_storage_t *storage, uint64_t *bytes)
 {
-    return leave(enter(storage) ? memory_size(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
+    return leave(enter(storage) ? memory_size(&memory.super, bytes) : OPAL_CRYPT_ERR_STORAGE);
 }
 
-static int process_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
+static int process_resize(opal_cryptfile_storage_t *storage, uint64_t bytes)
 {
-    return leave(enter(storage) ? memory_resize(&memory.super, part, bytes) : OPAL_CRYPT_ERR_STORAGE);
+    return leave(enter(storage) ? memory_resize(&memory.super, bytes) : OPAL_CRYPT_ERR_STORAGE);
 }
 
 static int process_try(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
@@ -448,7 +448,7 @@ static opal_cryptfile_t *start(process_t *test, unsigned seed)
     draw_map();
     memory_init(&memory);
     memory.page = 512;
-    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, OPAL_CRYPTFILE_DATA, 8192));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == memory_resize(&memory.super, 8192));
     opal_cryptfile_t *file = open_file(&test->super, specs, REGIONS + 1, NULL);
     ops[op_count++] = (op_t){.region = REGIONS};        /* it was empty */
     for (uint32_t i = 0; i < REGIONS; ++i) {

@@ -4,7 +4,7 @@
  * Slots, entries and heads of rooms as bytes: written and read, every byte flipped, and the
  * order of an entry's two slots over many overwrites.
  */
-#include "opal/mca/common/cryptfile/file/sidecar.h"
+#include "opal/mca/common/cryptfile/file/slot.h"
 #include "tests/unit/unit.h"
 
 static opal_cryptfile_slot_t slot_with(uint32_t room, bool pending, uint8_t seed)

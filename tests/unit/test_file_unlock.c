@@ -208,8 +208,8 @@ static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
             size_t count = opal_cryptfile_map_bytes(map);
             uint8_t *bytes = malloc(count);
             opal_cryptfile_map_write(map, bytes);
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, keystore,
-                                                                       &states[OPAL_CRYPTFILE_COPY_SIDECAR_0 + i]));
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore,
+                                                                       &states[OPAL_CRYPTFILE_COPY_PLACE_0 + i]));
             free(bytes);
             if (0 == i) {
                 UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_extensions_set(map, extension, sizeof(extension)));
@@ -222,14 +222,14 @@ static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
         bool differ;
         memcpy(header.uuid, map->uuid, sizeof(header.uuid));
         int rc = opal_cryptfile_header_choose(states, &header, &chosen, &differ, &why);
-        UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_SIDECAR_0].verified && states[OPAL_CRYPTFILE_COPY_SIDECAR_1].verified);
+        UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_PLACE_0].verified && states[OPAL_CRYPTFILE_COPY_PLACE_1].verified);
         UNIT_CHECK(critical ? OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp("file-map-extension", why.topic) && 0 == strcmp("type 263", why.detail)
-                            : OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_COPY_SIDECAR_1 == chosen);
-        const opal_cryptfile_map_t *read = states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map;
+                            : OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_COPY_PLACE_1 == chosen);
+        const opal_cryptfile_map_t *read = states[OPAL_CRYPTFILE_COPY_PLACE_1].map;
         UNIT_CHECK(sizeof(extension) == read->extension_bytes && 0 == memcmp(extension, read->extensions, sizeof(extension)));
-        states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extensions[8] ^= 1;  /* only key holders change, add or remove one */
+        states[OPAL_CRYPTFILE_COPY_PLACE_1].map->extensions[8] ^= 1;  /* only key holders change, add or remove one */
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0) && 0 == strcmp("file-map-forged", why_not.topic));
-        states[OPAL_CRYPTFILE_COPY_SIDECAR_1].map->extension_bytes = 0;
+        states[OPAL_CRYPTFILE_COPY_PLACE_1].map->extension_bytes = 0;
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == try(read, NULL, 0));
         for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
             opal_cryptfile_copy_free(&states[i]);
@@ -256,7 +256,7 @@ int main(void)
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_create(&map));
     map->generation = 1;
     make(map, 0, REGIONS, keys);
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, opal_cryptfile_map_bytes(map)));
     seal(map, keys);
     case_all(map, keys);
     case_forged(map);

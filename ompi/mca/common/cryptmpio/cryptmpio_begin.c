@@ -24,13 +24,13 @@ bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state)
     uint64_t end;
     bool magic;
 
-    if (OPAL_CRYPT_OK != storage->size(storage, OPAL_CRYPTFILE_DATA, &end)) {
+    if (OPAL_CRYPT_OK != storage->size(storage, &end)) {
         return false;
     }
     if (0 == end) {
         return true;
     }
-    if (sizeof(bytes) == end && OPAL_CRYPT_OK == storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1) && opal_crypt_all_zero(bytes, sizeof(bytes))) {
+    if (sizeof(bytes) == end && OPAL_CRYPT_OK == storage->read(storage, &extent, 1) && opal_crypt_all_zero(bytes, sizeof(bytes))) {
         return true;
     }
     return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &said) && magic && OPAL_CRYPTFILE_STATE_MAKING == said;
@@ -91,7 +91,7 @@ bool ompi_common_cryptmpio_clear(ompi_common_cryptmpio_file_t *state, int *error
 
     if (claim(state, error)) {
         if (state->posix.may_write) {
-            *error = ompi_common_cryptmpio_stored(state, storage->resize(storage, OPAL_CRYPTFILE_DATA, 0), "it cannot be emptied");
+            *error = ompi_common_cryptmpio_stored(state, storage->resize(storage, 0), "it cannot be emptied");
         } else {
             (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-failed", "its maker was killed");
             ompi_common_cryptmpio_show(state, &why);

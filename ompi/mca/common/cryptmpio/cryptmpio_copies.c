@@ -16,10 +16,10 @@ typedef ompi_common_cryptmpio_look_t look_t;
 static int judge(const look_t *look, opal_cryptfile_copy_state_t *states)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
-    int rc = opal_cryptfile_copy_judge_kind(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
-                                            OPAL_CRYPTFILE_KIND_ONE_MAP, keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
+    int rc = opal_cryptfile_copy_judge(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
+                                       keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
 
-    for (int i = OPAL_CRYPTFILE_COPY_SIDECAR_0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
+    for (int i = OPAL_CRYPTFILE_COPY_PLACE_0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
         rc = opal_cryptfile_place_judge(look->copies[i], look->sizes[i], &look->beginning, keystore, &states[i]);
     }
     return ompi_common_cryptmpio_error(rc, 0);

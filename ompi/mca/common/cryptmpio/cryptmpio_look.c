@@ -98,7 +98,7 @@ static int read_places(state_t *state, look_t *look)
     int rc = OPAL_CRYPT_OK;
 
     for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc; ++place) {
-        int copy = OPAL_CRYPTFILE_COPY_SIDECAR_0 + (int) place;
+        int copy = OPAL_CRYPTFILE_COPY_PLACE_0 + (int) place;
         size_t count = 0;
         rc = opal_cryptfile_place_read(&state->posix.super, &look->beginning, place, copy_at(look, copy), &count);
         look->sizes[copy] = NULL == look->copies[copy] ? 0 : count;
@@ -110,7 +110,7 @@ static bool is_empty(state_t *state)
 {
     uint64_t bytes;
 
-    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &bytes) && 0 == bytes;
+    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, &bytes) && 0 == bytes;
 }
 
 /* Has an encrypted file no data? */
@@ -118,7 +118,7 @@ static bool holds_none(state_t *state, const look_t *look)
 {
     uint64_t end;
 
-    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &end) &&
+    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, &end) &&
            0 == opal_cryptfile_geometry_size(&look->beginning.geometry, end);
 }
 
@@ -200,7 +200,7 @@ static bool look_at_plain(state_t *state, look_t *look, bool was_empty)
     const bool writes = state->posix.may_write, wanted = is_wanted(look), meant = look->meant_plain && !writes;
     uint64_t bytes = 0;
 
-    if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, OPAL_CRYPTFILE_DATA, &bytes)) {
+    if (OPAL_CRYPT_OK != state->posix.super.size(&state->posix.super, &bytes)) {
         refuse(state, look, MPI_ERR_IO, "file-failed", strerror(errno));
         return false;
     }

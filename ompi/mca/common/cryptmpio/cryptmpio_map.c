@@ -45,8 +45,8 @@ static int copy_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     }
     if (MPI_SUCCESS == ompi_common_cryptmpio_agree(fh, NULL == bytes ? MPI_ERR_NO_MEM : MPI_SUCCESS)
         && OMPI_SUCCESS == ompi_common_cryptmpio_bcast(fh, root, bytes, count)) {
-        rc = opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, map);
-        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, now) : rc;
+        rc = opal_cryptfile_map_parse(bytes, count, map);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_parse(bytes, count, now) : rc;
     }
     free(bytes);
     rc = 0 == count ? OPAL_CRYPT_ERR_ACCESS : rc;
@@ -152,7 +152,7 @@ static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_c
 /* The map has no keys yet. */
 static size_t map_bytes_most(const opal_cryptfile_map_t *map)
 {
-    return opal_cryptfile_map_bytes(map) + OPAL_CRYPTFILE_GEOMETRY_BYTES + (size_t) map->region_count * OPAL_CRYPTFILE_WRAPPED_MAX;
+    return opal_cryptfile_map_bytes(map) + (size_t) map->region_count * OPAL_CRYPTFILE_WRAPPED_MAX;
 }
 
 /* A file keeps its geometry, unless it is made anew. */
@@ -343,7 +343,7 @@ static int has_bytes(const ompi_common_cryptmpio_file_t *state, bool *has)
 {
     opal_cryptfile_storage_t *storage = (opal_cryptfile_storage_t *) &state->posix.super;
     uint64_t bytes = 0;
-    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, OPAL_CRYPTFILE_DATA, &bytes), errno)
+    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_error(storage->size(storage, &bytes), errno)
                                        : MPI_SUCCESS;
 
     *has = !state->making && ompi_common_cryptmpio_bytes(state, bytes) > 0;      /* remains of a maker are no data */

@@ -35,11 +35,7 @@ static const ompi_common_cryptmpio_posix_t *posix_of(const opal_cryptfile_storag
     return (const ompi_common_cryptmpio_posix_t *) storage;
 }
 
-static int fd_of(const opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
-{
-    (void) part;
-    return posix_of(storage)->data_fd;
-}
+static int fd_of(const opal_cryptfile_storage_t *storage) { return posix_of(storage)->data_fd; }
 
 /* What is left of the vector after a call that transferred `done` bytes. */
 static void advance(struct iovec **vector, int *count, size_t done)
@@ -94,8 +90,7 @@ static int write_vector(int fd, struct iovec *vector, int count, uint64_t at)
     return OPAL_CRYPT_OK;
 }
 
-static int posix_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
-                      const opal_cryptfile_extent_t *extents, size_t extent_count)
+static int posix_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     struct iovec vector[VECTOR];
     uint8_t gap[GAP];
@@ -112,13 +107,12 @@ static int posix_read(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t p
             end = extents[i].at + extents[i].count;
             ++i;
         }
-        rc = read_vector(fd_of(storage, part), vector, count, at);
+        rc = read_vector(fd_of(storage), vector, count, at);
     }
     return rc;
 }
 
-static int posix_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
-                       const opal_cryptfile_extent_t *extents, size_t extent_count)
+static int posix_write(opal_cryptfile_storage_t *storage, const opal_cryptfile_extent_t *extents, size_t extent_count)
 {
     struct iovec vector[VECTOR];
     int rc = OPAL_CRYPT_OK;
@@ -131,53 +125,53 @@ static int posix_write(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t 
             end += extents[i].count;
             ++i;
         }
-        rc = write_vector(fd_of(storage, part), vector, count, at);
+        rc = write_vector(fd_of(storage), vector, count, at);
     }
     return rc;
 }
 
-static int posix_size(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes)
+static int posix_size(opal_cryptfile_storage_t *storage, uint64_t *bytes)
 {
     struct stat status;
 
-    if (0 != fstat(fd_of(storage, part), &status)) {
+    if (0 != fstat(fd_of(storage), &status)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
     *bytes = (uint64_t) status.st_size;
     return OPAL_CRYPT_OK;
 }
 
-static int posix_resize(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes)
+static int posix_resize(opal_cryptfile_storage_t *storage, uint64_t bytes)
 {
     int rc;
 
     do {
-        rc = ftruncate(fd_of(storage, part), (off_t) bytes);
+        rc = ftruncate(fd_of(storage), (off_t) bytes);
     } while (0 != rc && EINTR == errno);
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }
 
 /* If no hole can be punched: zeros only the bytes that are not zero, so holes and the file's end stay. */
-static int zero_some(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, size_t bytes)
+static int zero_some(opal_cryptfile_storage_t *storage, uint64_t at, size_t bytes)
 {
     static const uint8_t zeros[ZEROS];
     uint8_t there[ZEROS];
     opal_cryptfile_extent_t extent = {at, there, bytes};
-    int rc = storage->read(storage, part, &extent, 1);
+    int rc = storage->read(storage, &extent, 1);
 
     if (OPAL_CRYPT_OK == rc && 0 != memcmp(there, zeros, bytes)) {
         memset(there, 0, bytes);
-        rc = storage->write(storage, part, &extent, 1);
+        rc = storage->write(storage, &extent, 1);
     }
     return rc;
 }
 
-static int posix_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes)
+static int posix_zero(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes)
 {
     int rc;
 
     do {
-        rc = fallocate(fd_of(storage, part), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) at, (off_t) bytes);
+        rc = fallocate(fd_of(storage), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) at, (off_t) bytes);
     } while (0 != rc && EINTR == errno);
     if (0 == rc) {
         return OPAL_CRYPT_OK;
@@ -187,19 +181,19 @@ static int posix_zero(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t p
     }
     for (rc = OPAL_CRYPT_OK; bytes > 0 && OPAL_CRYPT_OK == rc;) {
         size_t part_bytes = bytes < ZEROS ? (size_t) bytes : ZEROS;
-        rc = zero_some(storage, part, at, part_bytes);
+        rc = zero_some(storage, at, part_bytes);
         at += part_bytes;
         bytes -= part_bytes;
     }
     return rc;
 }
 
-static int posix_barrier(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
+static int posix_barrier(opal_cryptfile_storage_t *storage)
 {
     int rc;
 
     do {
-        rc = fdatasync(fd_of(storage, part));
+        rc = fdatasync(fd_of(storage));
     } while (0 != rc && EINTR == errno);
     return 0 == rc ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_STORAGE;
 }

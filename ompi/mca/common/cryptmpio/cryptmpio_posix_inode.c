@@ -126,7 +126,7 @@ int ompi_common_cryptmpio_posix_attribute_write(const ompi_common_cryptmpio_posi
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
-        opal_cryptfile_map_digest_write_kind(&digest, OPAL_CRYPTFILE_KIND_ONE_DIGEST, digest_bytes);
+        opal_cryptfile_map_digest_write(&digest, digest_bytes);
         /* A digest newer than the file's map, which a power failure could leave, would look like an attack. */
         if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_sync(posix)) {
             return OPAL_CRYPT_ERR_STORAGE;

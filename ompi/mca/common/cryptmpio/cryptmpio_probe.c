@@ -62,8 +62,8 @@ static bool pages(opal_cryptfile_storage_t *storage, bool writing, uint8_t value
     uint64_t size = 0;
 
     memset(bytes, writing ? value : 0, sizeof(bytes));
-    int rc = writing ? storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1) : storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1);
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &size) : rc;
+    int rc = writing ? storage->write(storage, &extent, 1) : storage->read(storage, &extent, 1);
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &size) : rc;
     if (OPAL_CRYPT_OK == rc) {
         errno = ESTALE;
     }

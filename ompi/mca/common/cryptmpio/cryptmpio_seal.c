@@ -55,7 +55,7 @@ static int announce(ompi_common_cryptmpio_file_t *state, opal_cryptfile_tree_t *
     if (0 == state->fh->f_rank) {
         int rc = ompi_common_cryptmpio_posix_refresh(&state->posix);
         opal_crypt_random(seal->id, sizeof(seal->id));
-        rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &seal->size) : rc;
+        rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &seal->size) : rc;
         error = ompi_common_cryptmpio_error(rc, errno);
         seal->size = ompi_common_cryptmpio_bytes(state, seal->size);
     }

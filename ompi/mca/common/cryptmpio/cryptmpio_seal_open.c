@@ -91,7 +91,7 @@ static before_t look_before(ompi_common_cryptmpio_file_t *state)
     bool magic = false;
     int rc = opal_cryptfile_beginning_read(storage, &magic, &header, &said);
 
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &end) : rc;
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &end) : rc;
     rc = OPAL_CRYPT_OK == rc && (!magic || OPAL_CRYPTFILE_STATE_MAKING == said) ? OPAL_CRYPT_ERR_AUTH : rc;
     return (before_t){.bytes = ompi_common_cryptmpio_bytes(state, end), .sealed = OPAL_CRYPTFILE_STATE_SEALED == said,
                       .error = ompi_common_cryptmpio_error(rc, errno)};

@@ -37,7 +37,7 @@ static int make_file(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
 /* Does a place still have what was read there at opening? */
 static int has_as_read(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look, unsigned place, bool *has)
 {
-    const unsigned copy = OPAL_CRYPTFILE_COPY_SIDECAR_0 + place;
+    const unsigned copy = OPAL_CRYPTFILE_COPY_PLACE_0 + place;
     uint8_t *bytes;
     size_t count;
     int rc = opal_cryptfile_place_read(&state->posix.super, &look->beginning, place, &bytes, &count);
@@ -105,7 +105,7 @@ static bool is_as_made(ompi_common_cryptmpio_file_t *state)
     return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &begun) && magic &&
            OPAL_CRYPTFILE_STATE_OPEN == begun && 0 == memcmp(header.uuid, state->beginning.uuid, sizeof(header.uuid)) &&
            opal_cryptfile_geometry_same(&header.geometry, &state->beginning.geometry) &&
-           OPAL_CRYPT_OK == storage->size(storage, OPAL_CRYPTFILE_DATA, &end) &&
+           OPAL_CRYPT_OK == storage->size(storage, &end) &&
            0 == opal_cryptfile_geometry_size(&header.geometry, end);
 }
 

@@ -109,7 +109,7 @@ static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *
            NULL != file->map ? "verified" : "NOT VERIFIED: anybody may have written what follows");
     print_seal(file);
     printf("copies      attribute: %s; file: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
-           copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_0]), copy_text(&file->copies[OPAL_CRYPTFILE_COPY_SIDECAR_1]));
+           copy_text(&file->copies[OPAL_CRYPTFILE_COPY_PLACE_0]), copy_text(&file->copies[OPAL_CRYPTFILE_COPY_PLACE_1]));
 }
 
 static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)

@@ -62,7 +62,7 @@ static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_
     opal_cryptfile_tiling_free(&tiling);
     rc = rc ? rc : opal_cryptfile_map_lock(*map, region, file->keystore, key, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_geometry_choose(*map, opal_cryptfile_map_bytes(*map) + OPAL_CRYPTFILE_GEOMETRY_BYTES);
+        rc = opal_cryptfile_geometry_choose(*map, opal_cryptfile_map_bytes(*map));
     }
     if (OPAL_CRYPT_OK == rc) {
         (*map)->generation = 1;
@@ -79,7 +79,7 @@ int mpicrypt_file_map_copy(const opal_cryptfile_map_t *map, opal_cryptfile_map_t
 
     if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_map_write(map, bytes);
-        rc = opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, copy);
+        rc = opal_cryptfile_map_parse(bytes, count, copy);
     }
     free(bytes);
     return rc;

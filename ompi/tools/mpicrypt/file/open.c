@@ -122,11 +122,11 @@ static int judge_copy(mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
     size_t count;
     int rc = attribute ? ompi_common_cryptmpio_posix_attribute_read(&file->posix, &bytes, &count)
                        : opal_cryptfile_place_read(&file->posix.super, &file->header,
-                                                   (unsigned) copy - OPAL_CRYPTFILE_COPY_SIDECAR_0, &bytes, &count);
+                                                   (unsigned) copy - OPAL_CRYPTFILE_COPY_PLACE_0, &bytes, &count);
 
     if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_copy_state_t *state = &file->copies[copy];
-        rc = attribute ? opal_cryptfile_copy_judge_kind(bytes, count, OPAL_CRYPTFILE_KIND_ONE_MAP, file->keystore, state)
+        rc = attribute ? opal_cryptfile_copy_judge(bytes, count, file->keystore, state)
                        : opal_cryptfile_place_judge(bytes, count, &file->header, file->keystore, state);
         free(bytes);
     }
@@ -225,7 +225,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     code = MPICRYPT_OK == code ? mpicrypt_file_take(file, options->alone) : code;
     /* A job may have extended it, and sealed it, before we got the lock. */
     if (MPICRYPT_OK == code
-        && OPAL_CRYPT_OK != file->posix.super.size(&file->posix.super, OPAL_CRYPTFILE_DATA, &file->bytes)) {
+        && OPAL_CRYPT_OK != file->posix.super.size(&file->posix.super, &file->bytes)) {
         code = failed(file, strerror(errno), "");
     }
     code = MPICRYPT_OK == code ? read_header(file) : code;

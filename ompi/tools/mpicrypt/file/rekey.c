@@ -66,7 +66,7 @@ static int wipe_behind(mpicrypt_file_t *file)
     int rc = OPAL_CRYPT_OK;
 
     for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc && count < geometry->map_bytes; ++place) {
-        rc = storage->zero(storage, OPAL_CRYPTFILE_DATA, opal_cryptfile_geometry_map_at(geometry, place) + count,
+        rc = storage->zero(storage, opal_cryptfile_geometry_map_at(geometry, place) + count,
                            geometry->map_bytes - count);
     }
     return rc;

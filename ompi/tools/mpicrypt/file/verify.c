@@ -165,11 +165,11 @@ static int check_copies(const mpicrypt_file_t *file)
 {
     const opal_cryptfile_copy_state_t *copies = file->copies;
 
-    if (!says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_0) || !says_the_same(file, OPAL_CRYPTFILE_COPY_SIDECAR_1)) {
+    if (!says_the_same(file, OPAL_CRYPTFILE_COPY_PLACE_0) || !says_the_same(file, OPAL_CRYPTFILE_COPY_PLACE_1)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map is missing or damaged; opening the file for writing "
                               "repairs it", file->path);
     }
-    if (copies[OPAL_CRYPTFILE_COPY_SIDECAR_0].refused || copies[OPAL_CRYPTFILE_COPY_SIDECAR_1].refused) {
+    if (copies[OPAL_CRYPTFILE_COPY_PLACE_0].refused || copies[OPAL_CRYPTFILE_COPY_PLACE_1].refused) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map does not authenticate", file->path);
     }
     if (copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE].present && !says_the_same(file, OPAL_CRYPTFILE_COPY_ATTRIBUTE)) {

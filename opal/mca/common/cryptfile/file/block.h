@@ -14,7 +14,7 @@
 
 #include "opal/mca/common/crypt/base/base.h"
 #include "map.h"
-#include "sidecar.h"
+#include "slot.h"
 #include "opal/mca/aead/aead_module.h"
 
 #define OPAL_CRYPTFILE_BLOCK_AAD_BYTES  36

@@ -73,7 +73,7 @@ static int put_entries(opal_cryptfile_work_t *work, uint64_t from, uint64_t to, 
 static int write_entries(opal_cryptfile_t *file, opal_cryptfile_work_t *work)
 {
     return 0 == work->extent_count ? OPAL_CRYPT_OK
-                                   : file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
+                                   : file->storage->write(file->storage, work->extents, work->extent_count);
 }
 
 int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
@@ -125,7 +125,7 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
              : opal_cryptfile_extent_add(work, slots->room_at.cipher, work->cipher + i * block_bytes, work->fresh[from + i].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
-        rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
+        rc = file->storage->write(file->storage, work->extents, work->extent_count);
         rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
     }
     return rc;
@@ -143,7 +143,7 @@ static int data_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                                           work->cipher + i * of->block_bytes, work->fresh[from + i].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
+        rc = file->storage->write(file->storage, work->extents, work->extent_count);
     }
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
 }

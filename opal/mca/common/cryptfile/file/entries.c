@@ -56,7 +56,7 @@ int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     *at = opal_cryptfile_entry_at(file, region, first);
     const opal_cryptfile_extent_t extent = {*at, work->slot_bytes, count * ENTRY};
     rc = file->sealed ? opal_cryptfile_tree_entries(file, region, first, count, work->slot_bytes)
-                      : file->storage->read(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+                      : file->storage->read(file->storage, &extent, 1);
     for (uint64_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
         opal_cryptfile_entry_parse(file, work->slot_bytes + i * ENTRY, opal_cryptfile_capacity(file, region, first + i), &work->slots[i]);
     }

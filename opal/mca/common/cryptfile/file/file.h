@@ -20,14 +20,12 @@
 #include "opal/mca/common/crypt/base/base.h"
 #include "opal/mca/common/crypt/base/patience.h"
 #include "map.h"
-#include "sidecar.h"
+#include "slot.h"
 #include "opal/mca/common/cryptfile/keystore/keystore.h"
 
 #pragma GCC visibility push(default)
 
 /* ---- the table ---- */
-
-typedef enum { OPAL_CRYPTFILE_DATA, OPAL_CRYPTFILE_SIDECAR } opal_cryptfile_part_t;
 
 typedef struct opal_cryptfile_extent {
     uint64_t at;
@@ -46,34 +44,32 @@ typedef struct opal_cryptfile_wait {
  * are disjoint and in ascending order. */
 typedef struct opal_cryptfile_storage opal_cryptfile_storage_t;
 struct opal_cryptfile_storage {
-    /* Bytes beyond the end of the part read as zeros. */
-    int (*read)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
-                const opal_cryptfile_extent_t *extents, size_t extent_count);
-    int (*write)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part,
-                 const opal_cryptfile_extent_t *extents, size_t extent_count);
-    int (*size)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t *bytes);
-    int (*resize)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t bytes);
+    /* Bytes beyond the end read as zeros. */
+    int (*read)(opal_cryptfile_storage_t *storage, const opal_cryptfile_extent_t *extents, size_t extent_count);
+    int (*write)(opal_cryptfile_storage_t *storage, const opal_cryptfile_extent_t *extents, size_t extent_count);
+    int (*size)(opal_cryptfile_storage_t *storage, uint64_t *bytes);
+    int (*resize)(opal_cryptfile_storage_t *storage, uint64_t bytes);
     /* Write zeros, and release the storage where possible. */
-    int (*zero)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part, uint64_t at, uint64_t bytes);
-    /* Wait for a lock on these bytes of the sidecar, against other processes,
+    int (*zero)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes);
+    /* Wait for a lock on these bytes, which lie far beyond any end, against other processes,
      * on any node; the engine itself keeps the threads of this process apart. */
     int (*lock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive);
     int (*unlock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes);
     /* The same as lock without waiting.  *got: the bytes are locked now. */
     int (*try_lock)(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got);
-    /* Return once everything that any process wrote to the part survives a loss of power.
+    /* Return once everything that any process wrote survives a loss of power.
      * NULL: not asked for: processes may die, but nodes may not. */
-    int (*barrier)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
+    int (*barrier)(opal_cryptfile_storage_t *storage);
     /* The same for rare writes, which are ordered whether that was asked for or not; NULL: storage is memory. */
-    int (*sync)(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part);
+    int (*sync)(opal_cryptfile_storage_t *storage);
     /* Wait a moment: another process has locked the byte, and blocking on the lock could deadlock.  The storage
      * reports a long wait, and ends it with ETIMEDOUT.  NULL: it does neither. */
     int (*moment)(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait);
 };
 
-static inline int opal_cryptfile_storage_sync(opal_cryptfile_storage_t *storage, opal_cryptfile_part_t part)
+static inline int opal_cryptfile_storage_sync(opal_cryptfile_storage_t *storage)
 {
-    return NULL == storage->sync ? OPAL_CRYPT_OK : storage->sync(storage, part);
+    return NULL == storage->sync ? OPAL_CRYPT_OK : storage->sync(storage);
 }
 
 /* ---- life ---- */

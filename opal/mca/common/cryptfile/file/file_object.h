@@ -81,7 +81,7 @@ int opal_cryptfile_range_unlock(opal_cryptfile_t *file, opal_cryptfile_range_t *
 
 static inline int opal_cryptfile_barrier(opal_cryptfile_t *file)
 {
-    return NULL == file->storage->barrier ? OPAL_CRYPT_OK : file->storage->barrier(file->storage, OPAL_CRYPTFILE_DATA);
+    return NULL == file->storage->barrier ? OPAL_CRYPT_OK : file->storage->barrier(file->storage);
 }
 
 /* ---- layout: where things lie ---- */

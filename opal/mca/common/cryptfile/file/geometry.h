@@ -25,7 +25,7 @@
 #define OPAL_CRYPTFILE_GROUP_ROOMS_MAX  32u
 
 typedef struct opal_cryptfile_geometry {
-    uint64_t group_bytes, control_bytes, header_bytes;  /* G, T, H; G is 0: a file with a sidecar */
+    uint64_t group_bytes, control_bytes, header_bytes;  /* G, T, H; G is 0: not chosen yet */
     uint32_t map_bytes, entries, rooms, room_bytes;     /* m, N, W, b */
 } opal_cryptfile_geometry_t;
 

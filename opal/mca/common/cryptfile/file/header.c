@@ -114,7 +114,7 @@ size_t opal_cryptfile_place_peek(const uint8_t *bytes, const opal_cryptfile_geom
     opal_cryptfile_kind_t kind;
     size_t count = get32(bytes + 44);
 
-    return OPAL_CRYPT_OK == opal_cryptfile_kind(bytes, OPAL_CRYPTFILE_MAP_HEAD_BYTES, &kind) && OPAL_CRYPTFILE_KIND_ONE_MAP == kind &&
+    return OPAL_CRYPT_OK == opal_cryptfile_kind(bytes, OPAL_CRYPTFILE_MAP_HEAD_BYTES, &kind) && OPAL_CRYPTFILE_KIND_MAP == kind &&
            count <= geometry->map_bytes - 4 ? count : 0;
 }
 
@@ -133,7 +133,7 @@ int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cr
 
     memset(state, 0, sizeof(*state));
     if (opal_cryptfile_place_whole(bytes, count, header)) {
-        rc = opal_cryptfile_copy_judge_kind(bytes, opal_cryptfile_place_peek(bytes, &header->geometry), OPAL_CRYPTFILE_KIND_ONE_MAP,
+        rc = opal_cryptfile_copy_judge(bytes, opal_cryptfile_place_peek(bytes, &header->geometry),
                                             keystore, state);
     }
     state->present = true;
@@ -143,7 +143,7 @@ int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cr
 /* ---- choosing ---- */
 
 /* Of equal bodies, the one in place 1 is used, which is written first and has the newer wrapped keys. */
-static const opal_cryptfile_copy_t in_order[OPAL_CRYPTFILE_COPIES] = {OPAL_CRYPTFILE_COPY_SIDECAR_1, OPAL_CRYPTFILE_COPY_SIDECAR_0,
+static const opal_cryptfile_copy_t in_order[OPAL_CRYPTFILE_COPIES] = {OPAL_CRYPTFILE_COPY_PLACE_1, OPAL_CRYPTFILE_COPY_PLACE_0,
                                                                       OPAL_CRYPTFILE_COPY_ATTRIBUTE};
 
 static bool is_of(const opal_cryptfile_copy_state_t *state, const opal_cryptfile_header_t *header)
@@ -247,7 +247,7 @@ int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_C
 {
     const opal_cryptfile_copy_state_t *attribute = &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE], *best;
 
-    if (!is_of(&states[OPAL_CRYPTFILE_COPY_SIDECAR_0], header) && !is_of(&states[OPAL_CRYPTFILE_COPY_SIDECAR_1], header)) {
+    if (!is_of(&states[OPAL_CRYPTFILE_COPY_PLACE_0], header) && !is_of(&states[OPAL_CRYPTFILE_COPY_PLACE_1], header)) {
         return refuse_map(why, "no place of the file has one");         /* the attribute alone opens nothing */
     }
     int rc = best_copy(states, header, &best, why);

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The start of an encrypted file that is one file, and which of its maps counts.
+ * The start of an encrypted file, and which of its maps counts.
  * docs/file-format.rst.
  *
  *     header     | magic 16 | version 2 | kind 2 | 0 4 | UUID 16 | geometry 40 | CRC-32C 4 | 0 to 512 |
@@ -13,7 +13,7 @@
 #ifndef OPAL_CRYPTFILE_FILE_HEADER_H
 #define OPAL_CRYPTFILE_FILE_HEADER_H
 
-#include "store.h"
+#include "unlock.h"
 
 #pragma GCC visibility push(default)
 
@@ -49,6 +49,14 @@ uint32_t opal_cryptfile_crc(uint32_t before, const void *bytes, size_t count);
 
 /* ---- maps ---- */
 
+/* Where a file has a copy of its map. */
+typedef enum {
+    OPAL_CRYPTFILE_COPY_ATTRIBUTE,
+    OPAL_CRYPTFILE_COPY_PLACE_0,
+    OPAL_CRYPTFILE_COPY_PLACE_1,
+    OPAL_CRYPTFILE_COPIES
+} opal_cryptfile_copy_t;
+
 /* The bytes of a place that a map takes, at most m. */
 static inline size_t opal_cryptfile_place_bytes(const opal_cryptfile_map_t *map)
 {
@@ -65,8 +73,8 @@ bool opal_cryptfile_place_whole(const uint8_t *bytes, size_t count, const opal_c
 int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header,
                                opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *state);
 
-/* Which copy counts, once `verified` and `refused` say what any process found; SIDECAR_0 and _1 are the
- * places.  *differ: another copy differs, and must be replaced.  With `why`: ERR_AUTH;
+/* Which copy counts, once `verified` and `refused` say what any process found; the places are those
+ * of the file.  *differ: another copy differs, and must be replaced.  With `why`: ERR_AUTH;
  * ERR_ACCESS, no key of ours fits; ERR_CONFIG, the map has a critical extension that is not known here. */
 int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES], const opal_cryptfile_header_t *header,
                                  opal_cryptfile_copy_t *chosen, bool *differ, opal_crypt_why_t *why);

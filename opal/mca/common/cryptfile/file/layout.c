@@ -13,7 +13,7 @@
 int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes)
 {
     const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(file);
-    int rc = file->storage->size(file->storage, OPAL_CRYPTFILE_DATA, bytes);
+    int rc = file->storage->size(file->storage, bytes);
 
     if (OPAL_CRYPT_OK == rc) {
         uint64_t most = opal_cryptfile_geometry_most(geometry);
@@ -31,7 +31,7 @@ int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes)
         errno = EFBIG;
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    return file->storage->resize(file->storage, OPAL_CRYPTFILE_DATA, opal_cryptfile_geometry_end(geometry, bytes));
+    return file->storage->resize(file->storage, opal_cryptfile_geometry_end(geometry, bytes));
 }
 
 uint64_t opal_cryptfile_group_left(const opal_cryptfile_t *file, uint64_t offset)

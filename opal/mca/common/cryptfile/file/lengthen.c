@@ -45,7 +45,7 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
     uint8_t bytes[AT_A_TIME * ENTRY];
     const opal_cryptfile_extent_t extent = {at, bytes, count * ENTRY};
     opal_cryptfile_storage_t *storage = l->file->storage;
-    int rc = storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    int rc = storage->read(storage, &extent, 1);
 
     l->work->extent_count = 0;
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
@@ -56,7 +56,7 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
         }
     }
     return OPAL_CRYPT_OK == rc && l->work->extent_count > 0
-               ? storage->write(storage, OPAL_CRYPTFILE_DATA, l->work->extents, l->work->extent_count) : rc;
+               ? storage->write(storage, l->work->extents, l->work->extent_count) : rc;
 }
 
 /* A process that was killed here may have been lengthening the block: bytes beyond the end would come back later. */
@@ -127,7 +127,7 @@ static int look(lengthening_t *l)
 
     l->last = 0;
     l->fresh = false;
-    rc = OPAL_CRYPT_OK == rc ? l->file->storage->size(l->file->storage, OPAL_CRYPTFILE_DATA, &bytes) : rc;
+    rc = OPAL_CRYPT_OK == rc ? l->file->storage->size(l->file->storage, &bytes) : rc;
     if (OPAL_CRYPT_OK != rc || l->end <= l->now) {
         return rc;
     }

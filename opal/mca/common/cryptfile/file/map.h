@@ -31,8 +31,8 @@
 #define OPAL_CRYPTFILE_REGIONS_MAX          4096u
 #define OPAL_CRYPTFILE_RUNS_MAX             (1u << 20)  /* of all regions together */
 
-#define OPAL_CRYPTFILE_MAP_HEAD_BYTES       48
-#define OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES   (OPAL_CRYPTFILE_MAP_HEAD_BYTES + OPAL_CRYPTFILE_GEOMETRY_BYTES)
+#define OPAL_CRYPTFILE_MAP_HEAD_BYTES       48          /* the lengths are in these; the geometry follows */
+#define OPAL_CRYPTFILE_MAP_REGIONS_AT       (OPAL_CRYPTFILE_MAP_HEAD_BYTES + OPAL_CRYPTFILE_GEOMETRY_BYTES)
 #define OPAL_CRYPTFILE_MAP_REGION_BYTES     32
 #define OPAL_CRYPTFILE_MAP_RUN_BYTES        16
 #define OPAL_CRYPTFILE_MAP_MAC_BYTES        32
@@ -42,11 +42,8 @@
 
 /* What the kind field of a head says. */
 typedef enum {
-    OPAL_CRYPTFILE_KIND_MAP = 1,
-    OPAL_CRYPTFILE_KIND_DIGEST = 2,
-    OPAL_CRYPTFILE_KIND_SIDECAR = 3,
-    OPAL_CRYPTFILE_KIND_ONE_MAP = 4,    /* these two: of a file that is one file */
-    OPAL_CRYPTFILE_KIND_ONE_DIGEST = 5
+    OPAL_CRYPTFILE_KIND_MAP = 4,        /* 1 to 3 belonged to a format that was not released */
+    OPAL_CRYPTFILE_KIND_DIGEST = 5
 } opal_cryptfile_kind_t;
 
 typedef struct opal_cryptfile_region {
@@ -62,7 +59,7 @@ typedef struct opal_cryptfile_region {
 typedef struct opal_cryptfile_map {
     uint8_t uuid[OPAL_CRYPTFILE_UUID_BYTES];
     uint64_t generation;
-    opal_cryptfile_geometry_t geometry; /* zeros: the file has a sidecar */
+    opal_cryptfile_geometry_t geometry; /* zeros: not chosen yet */
     uint32_t region_count;
     opal_cryptfile_region_t *regions;
     uint8_t *extensions;                /* own memory, as they stand in the body; NULL: none */
@@ -108,13 +105,8 @@ size_t opal_cryptfile_map_bytes(const opal_cryptfile_map_t *map);
 void opal_cryptfile_map_body_write(const opal_cryptfile_map_t *map, uint8_t *bytes);
 void opal_cryptfile_map_write(const opal_cryptfile_map_t *map, uint8_t *bytes);
 
-/* Read exactly `count` bytes, as a map of this kind.  ERR_AUTH: it departs from the format. */
-int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t **map);
-
-static inline int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_t **map)
-{
-    return opal_cryptfile_map_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_MAP, map);
-}
+/* Read exactly `count` bytes.  ERR_AUTH: they depart from the format. */
+int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_t **map);
 
 /* Copy these extensions to a map that has none.  ERR_AUTH unless they are well-formed. */
 int opal_cryptfile_map_extensions_set(opal_cryptfile_map_t *map, const uint8_t *bytes, size_t count);
@@ -129,23 +121,8 @@ typedef struct opal_cryptfile_map_digest {
 } opal_cryptfile_map_digest_t;
 
 int opal_cryptfile_map_digest(const opal_cryptfile_map_t *map, opal_cryptfile_map_digest_t *digest);
-/* `kind`: KIND_DIGEST or KIND_ONE_DIGEST. */
-void opal_cryptfile_map_digest_write_kind(const opal_cryptfile_map_digest_t *digest, opal_cryptfile_kind_t kind,
-                                          uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES]);
-
-static inline void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest,
-                                                   uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES])
-{
-    opal_cryptfile_map_digest_write_kind(digest, OPAL_CRYPTFILE_KIND_DIGEST, bytes);
-}
-
-int opal_cryptfile_map_digest_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
-                                         opal_cryptfile_map_digest_t *digest);
-
-static inline int opal_cryptfile_map_digest_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_digest_t *digest)
-{
-    return opal_cryptfile_map_digest_parse_kind(bytes, count, OPAL_CRYPTFILE_KIND_DIGEST, digest);
-}
+void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest, uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES]);
+int opal_cryptfile_map_digest_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_digest_t *digest);
 
 /* The kind that a head says it is; ERR_AUTH: unknown, or of another version. */
 int opal_cryptfile_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t *kind);

@@ -4,7 +4,7 @@
  * A map as bytes, written and read in the same order.
  *
  *   head    | 'MPICRYPT' 8 | version 2 | kind 2 | regions 4 | UUID 16 | generation 8 | body 4 | total 4 |
- *           | geometry 40 |, if the kind is that of a file that is one file
+ *           | geometry 40 |
  *   region  | kind 1 | algorithm 1 | label n 2 | block 4 | displacement 8 | extent 8 | runs 4 | once 4 |
  *           | runs x ( offset 8 | length 8 ) | label n |
  *   extensions, which cryptfile/file/map_extensions.c reads
@@ -33,7 +33,7 @@ static_assert(8 + 2 + 2 + 4 + 16 + 8 + 4 + 4 == OPAL_CRYPTFILE_MAP_HEAD_BYTES, "
 static_assert(1 + 1 + 2 + 4 + 8 + 8 + 4 + 4 == OPAL_CRYPTFILE_MAP_REGION_BYTES, "region");
 static_assert(8 + 2 + 2 + 4 + 16 + 8 + 4 + 4 + 32 == OPAL_CRYPTFILE_MAP_DIGEST_BYTES, "digest");
 static_assert(OPAL_CRYPTFILE_MAP_MAX_BYTES - 4 >
-                  OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES + OPAL_CRYPTFILE_EXTENSIONS_MAX_BYTES + OPAL_CRYPTFILE_RUNS_MAX * OPAL_CRYPTFILE_MAP_RUN_BYTES +
+                  OPAL_CRYPTFILE_MAP_REGIONS_AT + OPAL_CRYPTFILE_EXTENSIONS_MAX_BYTES + OPAL_CRYPTFILE_RUNS_MAX * OPAL_CRYPTFILE_MAP_RUN_BYTES +
                       OPAL_CRYPTFILE_REGIONS_MAX * (OPAL_CRYPTFILE_MAP_REGION_BYTES + OPAL_CRYPTFILE_KEY_LABEL_MAX + 2 +
                                                     OPAL_CRYPTFILE_WRAPPED_MAX + OPAL_CRYPTFILE_MAP_MAC_BYTES),
               "the largest map");
@@ -46,14 +46,9 @@ static size_t region_bytes(const opal_cryptfile_region_t *region)
            strlen(region->label);
 }
 
-static size_t head_bytes(const opal_cryptfile_map_t *map)
-{
-    return 0 == map->geometry.group_bytes ? OPAL_CRYPTFILE_MAP_HEAD_BYTES : OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES;
-}
-
 size_t opal_cryptfile_map_body_bytes(const opal_cryptfile_map_t *map)
 {
-    size_t bytes = head_bytes(map) + map->extension_bytes;
+    size_t bytes = OPAL_CRYPTFILE_MAP_REGIONS_AT + map->extension_bytes;
 
     for (uint32_t i = 0; i < map->region_count; ++i) {
         bytes += region_bytes(&map->regions[i]);
@@ -108,17 +103,14 @@ static uint8_t *write_region(const opal_cryptfile_region_t *region, uint8_t *p)
 
 void opal_cryptfile_map_body_write(const opal_cryptfile_map_t *map, uint8_t *bytes)
 {
-    bool one = 0 != map->geometry.group_bytes;
-    uint8_t *p = bytes + head_bytes(map);
+    uint8_t *p = bytes + OPAL_CRYPTFILE_MAP_REGIONS_AT;
 
     /* `total` follows from the wrapped keys, which may change without the
      * body: it is in the head, but not among what is authenticated. */
-    write_head(bytes, one ? OPAL_CRYPTFILE_KIND_ONE_MAP : OPAL_CRYPTFILE_KIND_MAP, map->region_count, map->uuid, map->generation);
+    write_head(bytes, OPAL_CRYPTFILE_KIND_MAP, map->region_count, map->uuid, map->generation);
     put32(bytes + 40, (uint32_t) opal_cryptfile_map_body_bytes(map));
     put32(bytes + 44, 0);
-    if (one) {
-        opal_cryptfile_geometry_write(&map->geometry, bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES);
-    }
+    opal_cryptfile_geometry_write(&map->geometry, bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES);
     for (uint32_t i = 0; i < map->region_count; ++i) {
         p = write_region(&map->regions[i], p);
     }
@@ -172,7 +164,7 @@ int opal_cryptfile_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_
         return OPAL_CRYPT_ERR_AUTH;
     }
     uint16_t value = get16(bytes + 10);
-    if (value < OPAL_CRYPTFILE_KIND_MAP || value > OPAL_CRYPTFILE_KIND_ONE_DIGEST) {
+    if (value < OPAL_CRYPTFILE_KIND_MAP || value > OPAL_CRYPTFILE_KIND_DIGEST) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     *kind = (opal_cryptfile_kind_t) value;
@@ -300,29 +292,28 @@ static int read_regions(opal_cryptfile_map_t *map, cursor_t *body, cursor_t *res
 }
 
 /* Everything before the regions. */
-static int read_head(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t *map)
+static int read_head(const uint8_t *bytes, size_t count, opal_cryptfile_map_t *map)
 {
-    opal_cryptfile_kind_t is;
-    bool one = OPAL_CRYPTFILE_KIND_ONE_MAP == kind;
-    size_t least = one ? OPAL_CRYPTFILE_ONE_MAP_HEAD_BYTES : OPAL_CRYPTFILE_MAP_HEAD_BYTES;
+    opal_cryptfile_kind_t kind;
 
-    if (count < least || count > OPAL_CRYPTFILE_MAP_MAX_BYTES || OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &is) || kind != is) {
+    if (count < OPAL_CRYPTFILE_MAP_REGIONS_AT || count > OPAL_CRYPTFILE_MAP_MAX_BYTES ||
+        OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &kind) || OPAL_CRYPTFILE_KIND_MAP != kind) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     map->region_count = get32(bytes + 12);
     memcpy(map->uuid, bytes + 16, OPAL_CRYPTFILE_UUID_BYTES);
     map->generation = get64(bytes + 32);
     if (0 == map->region_count || map->region_count > OPAL_CRYPTFILE_REGIONS_MAX || get32(bytes + 44) != count ||
-        get32(bytes + 40) < least || get32(bytes + 40) > count || (one && 0 == map->generation)) {
+        get32(bytes + 40) < OPAL_CRYPTFILE_MAP_REGIONS_AT || get32(bytes + 40) > count || 0 == map->generation) {
         return OPAL_CRYPT_ERR_AUTH;
     }
-    return one ? opal_cryptfile_geometry_parse(bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES, &map->geometry) : OPAL_CRYPT_OK;
+    return opal_cryptfile_geometry_parse(bytes + OPAL_CRYPTFILE_MAP_HEAD_BYTES, &map->geometry);
 }
 
-int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind, opal_cryptfile_map_t **map)
+int opal_cryptfile_map_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_t **map)
 {
     opal_cryptfile_map_t head = {.geometry = {.group_bytes = 0}}, *read;
-    int rc = read_head(bytes, count, kind, &head);
+    int rc = read_head(bytes, count, &head);
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
@@ -336,12 +327,10 @@ int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_crypt
     }
     *read = head;
     size_t body_bytes = get32(bytes + 40);
-    cursor_t body = {bytes + head_bytes(read), body_bytes - head_bytes(read)};
+    cursor_t body = {bytes + OPAL_CRYPTFILE_MAP_REGIONS_AT, body_bytes - OPAL_CRYPTFILE_MAP_REGIONS_AT};
     cursor_t rest = {bytes + body_bytes, count - body_bytes};
     rc = read_regions(read, &body, &rest);
-    if (OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_KIND_ONE_MAP == kind) {
-        rc = opal_cryptfile_geometry_fits(read, count);
-    }
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_geometry_fits(read, count) : rc;
     if (OPAL_CRYPT_OK != rc) {
         opal_cryptfile_map_destroy(read);
         return rc;
@@ -352,21 +341,19 @@ int opal_cryptfile_map_parse_kind(const uint8_t *bytes, size_t count, opal_crypt
 
 /* ---- the digest ---- */
 
-void opal_cryptfile_map_digest_write_kind(const opal_cryptfile_map_digest_t *digest, opal_cryptfile_kind_t kind,
-                                          uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES])
+void opal_cryptfile_map_digest_write(const opal_cryptfile_map_digest_t *digest, uint8_t bytes[OPAL_CRYPTFILE_MAP_DIGEST_BYTES])
 {
-    write_head(bytes, kind, 0, digest->uuid, digest->generation);
+    write_head(bytes, OPAL_CRYPTFILE_KIND_DIGEST, 0, digest->uuid, digest->generation);
     put64(bytes + 40, 0);
     memcpy(bytes + 48, digest->hash, sizeof(digest->hash));
 }
 
-int opal_cryptfile_map_digest_parse_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
-                                         opal_cryptfile_map_digest_t *digest)
+int opal_cryptfile_map_digest_parse(const uint8_t *bytes, size_t count, opal_cryptfile_map_digest_t *digest)
 {
-    opal_cryptfile_kind_t is;
+    opal_cryptfile_kind_t kind;
 
-    if (OPAL_CRYPTFILE_MAP_DIGEST_BYTES != count || OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &is) ||
-        kind != is || 0 != get32(bytes + 12) || 0 != get64(bytes + 40)) {
+    if (OPAL_CRYPTFILE_MAP_DIGEST_BYTES != count || OPAL_CRYPT_OK != opal_cryptfile_kind(bytes, count, &kind) ||
+        OPAL_CRYPTFILE_KIND_DIGEST != kind || 0 != get32(bytes + 12) || 0 != get64(bytes + 40)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     memcpy(digest->uuid, bytes + 16, sizeof(digest->uuid));

@@ -16,7 +16,7 @@ static int get_bytes_at(opal_cryptfile_storage_t *storage, uint64_t at, void *by
 {
     const opal_cryptfile_extent_t extent = {at, bytes, count};
 
-    return OPAL_CRYPT_OK == rc ? storage->read(storage, OPAL_CRYPTFILE_DATA, &extent, 1) : rc;
+    return OPAL_CRYPT_OK == rc ? storage->read(storage, &extent, 1) : rc;
 }
 
 int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header,
@@ -31,7 +31,7 @@ int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic
         return rc;
     }
     rc = opal_cryptfile_header_parse(bytes, sizeof(bytes), header);
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &end) : rc;
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &end) : rc;
     rc = OPAL_CRYPT_OK == rc ? get_bytes_at(storage, opal_cryptfile_geometry_seal_at(&header->geometry), said, sizeof(said), rc) : rc;
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_parse(said, &header->geometry, end, state) : rc;
 }
@@ -59,14 +59,14 @@ int opal_cryptfile_place_read(opal_cryptfile_storage_t *storage, const opal_cryp
 
 static int sync_all(opal_cryptfile_storage_t *storage, int rc)
 {
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(storage, OPAL_CRYPTFILE_DATA) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(storage) : rc;
 }
 
 static int put_bytes_at(opal_cryptfile_storage_t *storage, uint64_t at, void *bytes, size_t count, int rc)
 {
     const opal_cryptfile_extent_t extent = {at, bytes, count};
 
-    return OPAL_CRYPT_OK == rc ? storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1) : rc;
+    return OPAL_CRYPT_OK == rc ? storage->write(storage, &extent, 1) : rc;
 }
 
 static int put_map(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place, int rc)
@@ -106,9 +106,9 @@ static int cut_earlier(opal_cryptfile_storage_t *storage)
     if (OPAL_CRYPT_OK == rc && magic && OPAL_CRYPTFILE_STATE_MAKING != state) {
         rc = opal_cryptfile_state_put(storage, &header.geometry, OPAL_CRYPTFILE_STATE_MAKING);
     }
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, OPAL_CRYPTFILE_DATA, &end) : rc;
+    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &end) : rc;
     if (OPAL_CRYPT_OK == rc && end > OPAL_CRYPTFILE_HEADER_BYTES) {
-        rc = storage->resize(storage, OPAL_CRYPTFILE_DATA, OPAL_CRYPTFILE_HEADER_BYTES);
+        rc = storage->resize(storage, OPAL_CRYPTFILE_HEADER_BYTES);
     }
     return end > 0 ? sync_all(storage, rc) : rc;
 }
@@ -124,7 +124,7 @@ int opal_cryptfile_make_begin(opal_cryptfile_storage_t *storage, const opal_cryp
     rc = sync_all(storage, put_bytes_at(storage, 0, bytes, sizeof(bytes), rc));
     rc = put_map(storage, map, 0, rc);
     rc = put_map(storage, map, 1, rc);
-    return OPAL_CRYPT_OK == rc ? storage->resize(storage, OPAL_CRYPTFILE_DATA, opal_cryptfile_geometry_end(&map->geometry, 0)) : rc;
+    return OPAL_CRYPT_OK == rc ? storage->resize(storage, opal_cryptfile_geometry_end(&map->geometry, 0)) : rc;
 }
 
 int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map)

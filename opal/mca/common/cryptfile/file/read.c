@@ -63,7 +63,7 @@ static int fetch_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, u
                                           newer < 0 ? of->block_bytes : slots->slot[newer].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = r->file->storage->read(r->file->storage, OPAL_CRYPTFILE_DATA, r->work->extents, r->work->extent_count);
+        rc = r->file->storage->read(r->file->storage, r->work->extents, r->work->extent_count);
     }
     return rc;
 }
@@ -140,7 +140,7 @@ static int read_plain(reader_t *r, const opal_cryptfile_blockrun_t *run)
     const opal_cryptfile_piece_t *piece = &r->plan->pieces[run->piece];
     const opal_cryptfile_extent_t extent = {piece->plain, piece->memory, piece->bytes};
 
-    return r->file->storage->read(r->file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    return r->file->storage->read(r->file->storage, &extent, 1);
 }
 
 static int read_pieces(reader_t *r)

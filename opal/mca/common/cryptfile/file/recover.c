@@ -34,7 +34,7 @@ static int read_data(const look_t *l)
 
     l->work->extent_count = 0;
     rc = opal_cryptfile_extent_packed(l->file, l->work, l->region, l->block * of->block_bytes, l->work->old, of->block_bytes);
-    return OPAL_CRYPT_OK == rc ? l->file->storage->read(l->file->storage, OPAL_CRYPTFILE_DATA, l->work->extents, l->work->extent_count)
+    return OPAL_CRYPT_OK == rc ? l->file->storage->read(l->file->storage, l->work->extents, l->work->extent_count)
                                : rc;
 }
 
@@ -168,7 +168,7 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
         rc = opal_cryptfile_extent_packed(file, work, region, block * of->block_bytes, work->old + of->block_bytes,
                                           found->slot.plain_bytes);
         if (OPAL_CRYPT_OK == rc) {
-            rc = file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, work->extents, work->extent_count);
+            rc = file->storage->write(file->storage, work->extents, work->extent_count);
         }
     }
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
@@ -207,7 +207,7 @@ static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t 
         opal_cryptfile_mark(slots);
     }
     opal_cryptfile_entry_put(slots, bytes);
-    return file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    return file->storage->write(file->storage, &extent, 1);
 }
 
 int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,

@@ -55,7 +55,7 @@ int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t b
         return OPAL_CRYPT_OK;
     }
     const opal_cryptfile_extent_t extents[2] = {{at.head, head, sizeof(head)}, {at.cipher, cipher, block_bytes}};
-    int rc = file->storage->read(file->storage, OPAL_CRYPTFILE_DATA, extents, 2);
+    int rc = file->storage->read(file->storage, extents, 2);
     *there = OPAL_CRYPT_OK == rc && opal_cryptfile_room_head(file, region, head, room) && block == room->block;
     return rc;
 }
@@ -168,7 +168,7 @@ static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const
     const opal_cryptfile_slot_t *slots = work->slots[room.block - run->first].slot;
     int newer = opal_cryptfile_entry_newer(slots);
     return newer >= 0 && opal_cryptfile_slot_same(&room.before, &slots[newer])
-               ? file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1) : OPAL_CRYPT_OK;
+               ? file->storage->write(file->storage, &extent, 1) : OPAL_CRYPT_OK;
 }
 
 /* ---- for a call ---- */
@@ -197,7 +197,7 @@ static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const 
         return rc;
     }
     const opal_cryptfile_extent_t extent = {at, heads, count * HEAD_BYTES};
-    rc = file->storage->read(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    rc = file->storage->read(file->storage, &extent, 1);
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_size(file, &size) : rc;
     for (uint32_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
         looked_t looked = {.file = file, .held = work->held, .number = first + i, .head = heads[i], .blocked = &obstacle->blocked};

@@ -17,14 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-#define OPAL_CRYPTFILE_SEAL_PAGE_BLOCKS 128u
-
 /* ---- sealing: see seal_tree.h ---- */
-
-/* The file counts as sealed from now on.  Everything written before must be on
- * the storage. */
-int opal_cryptfile_seal_finish(opal_cryptfile_storage_t *storage, uint64_t data_bytes,
-                               const uint8_t id[OPAL_CRYPTFILE_SEAL_ID_BYTES]);
 
 /* The root of a region that this process made (false: it did not); and take over another process's. */
 bool opal_cryptfile_seal_root_of(const opal_cryptfile_t *file, uint32_t region, uint8_t root[OPAL_CRYPT_HASH_BYTES]);

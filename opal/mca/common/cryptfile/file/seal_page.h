@@ -42,14 +42,14 @@ static inline int opal_cryptfile_bytes_read(opal_cryptfile_t *file, uint64_t at,
 {
     const opal_cryptfile_extent_t extent = {at, bytes, count};
 
-    return 0 == count ? OPAL_CRYPT_OK : file->storage->read(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    return 0 == count ? OPAL_CRYPT_OK : file->storage->read(file->storage, &extent, 1);
 }
 
 static inline int opal_cryptfile_bytes_write(opal_cryptfile_t *file, uint64_t at, const void *bytes, size_t count)
 {
     const opal_cryptfile_extent_t extent = {at, (void *) (uintptr_t) bytes, count};
 
-    return 0 == count ? OPAL_CRYPT_OK : file->storage->write(file->storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+    return 0 == count ? OPAL_CRYPT_OK : file->storage->write(file->storage, &extent, 1);
 }
 
 static inline uint64_t opal_cryptfile_tree_groups(const opal_cryptfile_t *file, uint64_t size)

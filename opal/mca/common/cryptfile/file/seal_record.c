@@ -98,7 +98,7 @@ static int state_write(opal_cryptfile_t *file, opal_cryptfile_state_t state)
 
     opal_crypt_le_put32(bytes, state);
     int rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_geometry_of(file)), bytes, sizeof(bytes));
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage, OPAL_CRYPTFILE_DATA) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage) : rc;
 }
 
 int opal_cryptfile_tree_unseal(opal_cryptfile_t *file)
@@ -125,7 +125,7 @@ int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree
         memcpy(record + TOP_AT, tree->top, HASH);
         rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_geometry_of(file)), record, count);
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage, OPAL_CRYPTFILE_DATA) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage) : rc;
     free(record);
     return OPAL_CRYPT_OK == rc ? state_write(file, OPAL_CRYPTFILE_STATE_SEALED) : rc;
 }

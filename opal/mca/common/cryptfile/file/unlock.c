@@ -3,7 +3,7 @@
  *
  * Keys of a map's regions, and the decision which copy of a map is believed.
  */
-#include "store.h"
+#include "unlock.h"
 #include "opal/mca/common/crypt/base/library.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
@@ -181,21 +181,19 @@ int opal_cryptfile_map_lock(opal_cryptfile_map_t *map, uint32_t region, opal_cry
 
 /* ---- copies ---- */
 
-int opal_cryptfile_copy_judge_kind(const uint8_t *bytes, size_t count, opal_cryptfile_kind_t kind,
-                                   opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *state)
+int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile_keystore_t *keystore,
+                              opal_cryptfile_copy_state_t *state)
 {
-    opal_cryptfile_kind_t digest_kind = OPAL_CRYPTFILE_KIND_MAP == kind ? OPAL_CRYPTFILE_KIND_DIGEST : OPAL_CRYPTFILE_KIND_ONE_DIGEST;
-
     memset(state, 0, sizeof(*state));
     state->present = 0 != count;
     if (!state->present) {
         return OPAL_CRYPT_OK;
     }
-    if (OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse_kind(bytes, count, digest_kind, &state->head)) {
+    if (OPAL_CRYPT_OK == opal_cryptfile_map_digest_parse(bytes, count, &state->head)) {
         state->digest = true;
         return OPAL_CRYPT_OK;
     }
-    int rc = opal_cryptfile_map_parse_kind(bytes, count, kind, &state->map);
+    int rc = opal_cryptfile_map_parse(bytes, count, &state->map);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_map_digest(state->map, &state->head);
     }
@@ -209,13 +207,6 @@ int opal_cryptfile_copy_judge_kind(const uint8_t *bytes, size_t count, opal_cryp
     return OPAL_CRYPT_ERR_MEMORY == rc ? rc : OPAL_CRYPT_OK;
 }
 
-void opal_cryptfile_copy_again(const opal_cryptfile_copy_state_t *of, opal_cryptfile_copy_state_t *state)
-{
-    *state = *of;
-    state->map = NULL;
-    state->keys = NULL;
-}
-
 void opal_cryptfile_copy_free(opal_cryptfile_copy_state_t *state)
 {
     if (NULL != state->map) {
@@ -223,61 +214,4 @@ void opal_cryptfile_copy_free(opal_cryptfile_copy_state_t *state)
         opal_cryptfile_map_destroy(state->map);
     }
     memset(state, 0, sizeof(*state));
-}
-
-static bool same_map(const opal_cryptfile_map_digest_t *a, const opal_cryptfile_map_digest_t *b)
-{
-    return 0 == memcmp(a->uuid, b->uuid, sizeof(a->uuid)) && a->generation == b->generation &&
-           0 == memcmp(a->hash, b->hash, sizeof(a->hash));
-}
-
-/* One that does not rest on escrow alone goes first; of two alike, the newer one. */
-static bool better(const opal_cryptfile_copy_state_t *state, const opal_cryptfile_copy_state_t *best)
-{
-    return state->recovered != best->recovered ? best->recovered : state->head.generation > best->head.generation;
-}
-
-int opal_cryptfile_copy_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES],
-                               const uint8_t header_uuid[OPAL_CRYPTFILE_UUID_BYTES], bool *differ,
-                               opal_crypt_why_t *why)
-{
-    const opal_cryptfile_copy_state_t *attribute = &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE];
-    int best = -1;
-
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        if (states[i].verified && !states[i].refused && NULL != states[i].map     /* another process may have verified a copy that does not parse here */
-            && (best < 0 || better(&states[i], &states[best]))) {
-            best = i;
-        }
-        if (states[i].refused || (best < 0 && NULL != states[i].why.topic)) {
-            *why = states[i].why;
-        }
-    }
-    if (best < 0) {
-        if (NULL == why->topic) {
-            (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-damaged", "no copy of it can be read");
-        }
-        return -1;
-    }
-    const opal_cryptfile_map_digest_t *head = &states[best].head;
-    int unknown = opal_cryptfile_map_unknown(states[best].map);
-    if (unknown >= 0) {                 /* an older map without it is not used either */
-        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-extension", "type %d", unknown);
-        return -1;
-    }
-    if (0 != memcmp(head->uuid, header_uuid, OPAL_CRYPTFILE_UUID_BYTES) ||
-        ((attribute->digest || attribute->verified) && 0 != memcmp(head->uuid, attribute->head.uuid, OPAL_CRYPTFILE_UUID_BYTES))) {
-        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-sidecar-other", "the UUIDs differ");
-        return -1;
-    }
-    if (attribute->digest && (attribute->head.generation > head->generation ||
-                              (attribute->head.generation == head->generation && !same_map(&attribute->head, head)))) {
-        (void) opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "file-map-older", "the attribute knows generation %llu, "
-                                 "the sidecar %llu", (unsigned long long) attribute->head.generation,
-                                 (unsigned long long) head->generation);
-        return -1;
-    }
-    *differ = !same_map(&attribute->head, head) ||
-              (!same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_0].head, head) && !same_map(&states[OPAL_CRYPTFILE_COPY_SIDECAR_1].head, head));
-    return best;
 }

@@ -262,12 +262,12 @@ static int write_plain(writer_t *w, const opal_cryptfile_blockrun_t *run)
     opal_cryptfile_range_t range;
 
     if (w->held) {
-        return storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1);
+        return storage->write(storage, &extent, 1);
     }
     uint64_t last_at = opal_cryptfile_geometry_entry_at(geometry, (piece->plain - geometry->header_bytes) / geometry->group_bytes, geometry->entries - 1);
     int rc = opal_cryptfile_lengthen_lock(w->file, w->work, &range, opal_cryptfile_geometry_entry_lock(last_at), 1,
                                           opal_cryptfile_geometry_size(geometry, piece->plain + piece->bytes));
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, storage->write(storage, OPAL_CRYPTFILE_DATA, &extent, 1)) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(w->file, &range, storage->write(storage, &extent, 1)) : rc;
 }
 
 static int write_pieces(writer_t *w)
