@@ -13,7 +13,7 @@
 static void entry(const uint8_t *data)
 {
     opal_cryptfile_slot_t slots[2];
-    uint8_t again[OPAL_CRYPTFILE_ENTRY_BYTES];
+    uint8_t again[OPAL_CRYPTFILE_SLOTS_BYTES];
     bool generation;
 
     if (OPAL_CRYPT_OK == opal_cryptfile_slot_parse(data, 65536, &slots[0]) &&
@@ -60,7 +60,7 @@ static void key(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size >= OPAL_CRYPTFILE_ENTRY_BYTES) {
+    if (size >= OPAL_CRYPTFILE_SLOTS_BYTES) {
         entry(data);
     }
     if (size >= OPAL_CRYPTFILE_ROOM_HEAD_BYTES) {

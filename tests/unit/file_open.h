@@ -96,8 +96,8 @@ static inline uint64_t entry_place(uint64_t block, uint32_t block_bytes)
 {
     uint64_t in_group = GROUP_DATA / block_bytes;
 
-    return block / in_group * GROUP + GROUP_CONTROL + (block % in_group) * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES -
-           2048 * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+    return block / in_group * GROUP + GROUP_CONTROL + (block % in_group) * OPAL_CRYPTFILE_ENTRY_BYTES -
+           2048 * OPAL_CRYPTFILE_ENTRY_BYTES;
 }
 
 /* Where a room of the first group has its head, and its ciphertext. */

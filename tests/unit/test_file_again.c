@@ -109,7 +109,7 @@ static void tear(memory_t *memory)
 
     memory_init(memory);
     UNIT_REQUIRE(OPAL_CRYPT_OK == write_as(memory, 0, one, 3 * B, &outcome));
-    memset(entry_of(memory, 1), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(entry_of(memory, 1), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
     UNIT_REQUIRE(OPAL_CRYPT_ERR_TORN == read_block(memory, 1));
 }
 
@@ -131,7 +131,7 @@ static void test_torn(void)
     memory_free(&memory);
 
     tear(&memory);                /* several in one open file: one warning */
-    memset(entry_of(&memory, 2), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(entry_of(&memory, 2), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
     opal_cryptfile_t *file = opened(&memory);
     opal_cryptfile_request_t request = {two, 2 * B - 10, 20};
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_write(file, &request, 1, false, &outcome) && outcome.torn);

@@ -45,7 +45,7 @@ static void test_forged_length(void)
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, block * B, out, B, &got));
         UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, block * B, text + block * B, B));           /* a whole block may */
     }
-    memset(slot_of(&memory, 1), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(slot_of(&memory, 1), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));     /* deleted: a hole, to a writer */
     memory_copy(&memory, &good);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, patch, sizeof(patch)));
@@ -67,8 +67,8 @@ static void test_torn(void)
     UNIT_GROUP("writing the first bytes of a torn block, which is a hole to a writer, and of a hole");
     fill(text, sizeof(text), 3);
     opal_cryptfile_t *file = written(&memory, text, SIZE);
-    memset(slot_of(&memory, 1), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
-    memset(slot_of(&memory, 2), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(slot_of(&memory, 1), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
+    memset(slot_of(&memory, 2), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, 100));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text, B - 1));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, B, text + B, B));
@@ -79,7 +79,7 @@ static void test_torn(void)
     memory_free(&memory);
 
     file = written(&memory, text, 100);                 /* up to the end of the file */
-    memset(slot_of(&memory, 0), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(slot_of(&memory, 0), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 99));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, text, 100));
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 2 * B, text + 2 * B, B));

@@ -234,7 +234,7 @@ static void test_tampering(void)
     }
     UNIT_CHECK(0 == opened);
     for (size_t at = entry_place(0, 512); at < GROUP_CONTROL; ++at) {
-        if (0 != memory.bytes[at] && 0 != at % OPAL_CRYPTFILE_GROUP_ENTRY_BYTES) {      /* the generation bit is free */
+        if (0 != memory.bytes[at] && 0 != at % OPAL_CRYPTFILE_ENTRY_BYTES) {      /* the generation bit is free */
             memory.bytes[at] ^= 0x40;
             int rc = get_bytes(file, 0, out, sizeof(out), &got);
             opened += OPAL_CRYPT_ERR_AUTH != rc;

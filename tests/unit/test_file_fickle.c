@@ -60,7 +60,7 @@ static void put(memory_t *memory, const uint8_t *text)
 /* An entry is empty when a writer looks first, and leads to an older version when it looks again. */
 static void test_entry(uint64_t block)
 {
-    static const uint8_t empty[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES];
+    static const uint8_t empty[OPAL_CRYPTFILE_ENTRY_BYTES];
     memory_t memory, old;
     opal_cryptfile_outcome_t outcome;
     const opal_cryptfile_request_t request = {two, block * B + 100, 50};

@@ -306,7 +306,7 @@ static void seal_and_demand(const char *name, memory_t *memory, opal_cryptfile_t
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_demand(reader, hash, &why));
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(reader, 0, buffer, SHADOW, &got) && got == shadow->size);
     UNIT_CHECK(0 == memcmp(buffer, shadow->bytes, shadow->size));
-    sealed = memory->bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, 0) + OPAL_CRYPTFILE_ENTRY_BYTES;
+    sealed = memory->bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, 0) + OPAL_CRYPTFILE_SLOTS_BYTES;
     *sealed ^= 1;                       /* of any block of the group */
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(reader, 2000, buffer, 1, &got) && 0 == strcmp("forged", seal_of(file, hash)));
     *sealed ^= 1;
@@ -378,7 +378,7 @@ static void test_short_blocks(void)
     /* A damaged one is written in full; its sealed field stays in its entry. */
     uint64_t block = opal_cryptfile_geometry_stand(&map->geometry, &map->regions[1].tiling, DATA - 1) / map->regions[1].block_bytes;
     uint8_t *entry = memory.bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
-    memset(entry + OPAL_CRYPTFILE_ENTRY_BYTES, 's', OPAL_CRYPT_HASH_BYTES);
+    memset(entry + OPAL_CRYPTFILE_SLOTS_BYTES, 's', OPAL_CRYPT_HASH_BYTES);
     memory.bytes[opal_cryptfile_geometry_place(&map->geometry, DATA - 1)] ^= 1;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == get_bytes(file, DATA - 1, out, 1, &got));
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == put_bytes(file, DATA - SHORT, text, SHORT - 1));
@@ -386,7 +386,7 @@ static void test_short_blocks(void)
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, out, LONG, &got) && LONG == got && 0 == memcmp(out, text, LONG));
     entry = memory.bytes + opal_cryptfile_geometry_entry_at(&map->geometry, 0, opal_cryptfile_geometry_entry(map, 1, block));
     for (unsigned i = 0; i < OPAL_CRYPT_HASH_BYTES; ++i) {
-        UNIT_CHECK('s' == entry[OPAL_CRYPTFILE_ENTRY_BYTES + i]);
+        UNIT_CHECK('s' == entry[OPAL_CRYPTFILE_SLOTS_BYTES + i]);
     }
     opal_cryptfile_destroy(file);
 

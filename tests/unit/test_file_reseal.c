@@ -96,7 +96,7 @@ static uint64_t entry_of(uint32_t region, uint64_t block)
 /* All of region 1 as it was in `old`, in both groups; its root, too. */
 static void put_region_back(memory_t *memory, const memory_t *old)
 {
-    enum { FIRST = (GROUP_DATA - HALF) / BLOCK, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+    enum { FIRST = (GROUP_DATA - HALF) / BLOCK, ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES };
 
     put_back(memory, old, place_of(HALF), GROUP_DATA - HALF);
     put_back(memory, old, place_of(GROUP_DATA), BYTES - GROUP_DATA);
@@ -213,14 +213,14 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
 static void older_block(memory_t *memory, const memory_t *old)
 {
     put_back(memory, old, place_of(HALF + 140 * BLOCK), BLOCK);
-    put_back(memory, old, entry_of(1, 140), OPAL_CRYPTFILE_ENTRY_BYTES);
+    put_back(memory, old, entry_of(1, 140), OPAL_CRYPTFILE_SLOTS_BYTES);
 }
 
 static void hole(memory_t *memory, const memory_t *old)
 {
     (void) old;
     memset(memory->bytes + place_of(HALF + 140 * BLOCK), 0, BLOCK);
-    memset(memory->bytes + entry_of(1, 140), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(memory->bytes + entry_of(1, 140), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
 }
 
 static void shorter(memory_t *memory, const memory_t *old)
@@ -233,7 +233,7 @@ static void shorter(memory_t *memory, const memory_t *old)
 static void torn(memory_t *memory, const memory_t *old)
 {
     (void) old;
-    memset(memory->bytes + entry_of(1, 140), 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(memory->bytes + entry_of(1, 140), 0, OPAL_CRYPTFILE_SLOTS_BYTES);
 }
 
 static void unsealed(memory_t *memory, const memory_t *old)
@@ -245,7 +245,7 @@ static void unsealed(memory_t *memory, const memory_t *old)
 static void sealed_field(memory_t *memory, const memory_t *old)
 {
     (void) old;
-    memory->bytes[entry_of(1, 7) + OPAL_CRYPTFILE_ENTRY_BYTES + 5] ^= 1;
+    memory->bytes[entry_of(1, 7) + OPAL_CRYPTFILE_SLOTS_BYTES + 5] ^= 1;
 }
 
 static void nothing_much(opal_cryptfile_t *file, opal_cryptfile_t *other)
@@ -375,7 +375,7 @@ static void test_between(const memory_t *sealed, const memory_t *old)
             UNIT_CHECK(!watched || OPAL_CRYPT_OK == opal_cryptfile_tree_accept(file, i, BYTES, &outcome, &why));
             UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_fields(file, i, BYTES, &outcome));
         }
-        put_back(&memory, old, entry_of(1, 140), OPAL_CRYPTFILE_GROUP_ENTRY_BYTES);
+        put_back(&memory, old, entry_of(1, 140), OPAL_CRYPTFILE_ENTRY_BYTES);
         UNIT_CHECK((watched ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_OK) == opal_cryptfile_tree_make(file, &tree, true));
         opal_cryptfile_destroy(file);
     }

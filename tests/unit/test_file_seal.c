@@ -155,7 +155,7 @@ static void test_entries(memory_t *memory)
                 entry[(unsigned) newer * OPAL_CRYPTFILE_SLOT_BYTES + byte] ^= 1;
             }
         }
-        for (unsigned byte = OPAL_CRYPTFILE_ENTRY_BYTES; byte < OPAL_CRYPTFILE_GROUP_ENTRY_BYTES; ++byte) {
+        for (unsigned byte = OPAL_CRYPTFILE_SLOTS_BYTES; byte < OPAL_CRYPTFILE_ENTRY_BYTES; ++byte) {
             entry[byte] ^= 1;
             UNIT_CHECK(UNREADABLE == reader(memory, true, NULL));
             entry[byte] ^= 1;
@@ -171,7 +171,7 @@ static void test_attacks(const memory_t *sealed, const memory_t *old, const uint
     memory_init(&memory);
     UNIT_GROUP("older versions, holes, the end, tables, the record");
     for (uint64_t block = 5; block < BLOCKS; block += LATE - 5) {
-        for (size_t entry = OPAL_CRYPTFILE_ENTRY_BYTES; entry <= OPAL_CRYPTFILE_GROUP_ENTRY_BYTES; entry += OPAL_CRYPT_HASH_BYTES) {
+        for (size_t entry = OPAL_CRYPTFILE_SLOTS_BYTES; entry <= OPAL_CRYPTFILE_ENTRY_BYTES; entry += OPAL_CRYPT_HASH_BYTES) {
             memory_copy(&memory, sealed);
             replay(&memory, old, place_of(block * BLOCK), BLOCK);
             replay(&memory, old, entry_place(block, BLOCK), entry);     /* with the sealed field, or without */

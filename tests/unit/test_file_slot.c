@@ -25,7 +25,7 @@ static void test_entry(void)
 
     UNIT_GROUP("entries: marks and numbers of rooms");
     for (unsigned i = 0; i < sizeof(newer) / sizeof(*newer); ++i) {
-        uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES], again[OPAL_CRYPTFILE_ENTRY_BYTES];
+        uint8_t bytes[OPAL_CRYPTFILE_SLOTS_BYTES], again[OPAL_CRYPTFILE_SLOTS_BYTES];
         opal_cryptfile_slot_t slots[2];
         opal_cryptfile_entry_write(entries[i], bytes);
         for (int k = 0; k < 2; ++k) {

@@ -74,7 +74,7 @@ int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t
         free(work->slot_bytes);
         free(work->slots);
         free(work->fresh);
-        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_GROUP_ENTRY_BYTES + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
+        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_ENTRY_BYTES + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
         work->slots = malloc(blocks * sizeof(*work->slots));
         work->fresh = malloc(blocks * sizeof(*work->fresh));
         work->block_room = blocks;

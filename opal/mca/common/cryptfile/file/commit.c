@@ -46,7 +46,7 @@ int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *w
 /* Add to the extents the entry of block i, as it is in work->slots. */
 static int put_entry(opal_cryptfile_work_t *work, uint64_t at, uint64_t i)
 {
-    enum { ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+    enum { ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES };
     uint8_t *bytes = work->slot_bytes + i * ENTRY;
 
     opal_cryptfile_entry_put(&work->slots[i], bytes);
@@ -101,7 +101,7 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                        const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
 {
     uint32_t block_bytes = file->map->regions[run->region].block_bytes;
-    uint8_t *heads = work->slot_bytes + run->count * OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+    uint8_t *heads = work->slot_bytes + run->count * OPAL_CRYPTFILE_ENTRY_BYTES;
     int rc = OPAL_CRYPT_OK;
 
     work->extent_count = 0;

@@ -11,9 +11,9 @@
 /* A slot that was cleared before the file became longer: a mark that leads nowhere. */
 static const uint8_t void_slot[OPAL_CRYPTFILE_SLOT_BYTES] = {4};
 
-void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_ENTRY_BYTES])
+void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_SLOTS_BYTES])
 {
-    memset(entry, 0, OPAL_CRYPTFILE_ENTRY_BYTES);
+    memset(entry, 0, OPAL_CRYPTFILE_SLOTS_BYTES);
     memcpy(entry, void_slot, sizeof(void_slot));
 }
 
@@ -34,19 +34,19 @@ void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *byt
     }
     slots->behind = newer >= 0 && slots->slot[!newer].pending;
     slots->room = 0;
-    memcpy(slots->sealed, bytes + OPAL_CRYPTFILE_ENTRY_BYTES, sizeof(slots->sealed));
+    memcpy(slots->sealed, bytes + OPAL_CRYPTFILE_SLOTS_BYTES, sizeof(slots->sealed));
 }
 
-void opal_cryptfile_entry_put(const opal_cryptfile_slots_t *slots, uint8_t bytes[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES])
+void opal_cryptfile_entry_put(const opal_cryptfile_slots_t *slots, uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES])
 {
     opal_cryptfile_entry_write(slots->slot, bytes);
-    memcpy(bytes + OPAL_CRYPTFILE_ENTRY_BYTES, slots->sealed, sizeof(slots->sealed));
+    memcpy(bytes + OPAL_CRYPTFILE_SLOTS_BYTES, slots->sealed, sizeof(slots->sealed));
 }
 
 int opal_cryptfile_entries_read(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                                 uint64_t first, uint64_t count, uint64_t *at)
 {
-    enum { ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+    enum { ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES };
     int rc = OPAL_CRYPT_OK;
 
     if (0 == opal_cryptfile_capacity(file, region, first)) {

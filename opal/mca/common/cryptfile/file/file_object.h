@@ -248,10 +248,10 @@ int opal_cryptfile_tree_entries(opal_cryptfile_t *file, uint32_t region, uint64_
 
 /* An entry as it is stored. */
 void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *bytes, uint32_t capacity, opal_cryptfile_slots_t *slots);
-void opal_cryptfile_entry_put(const opal_cryptfile_slots_t *slots, uint8_t bytes[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES]);
+void opal_cryptfile_entry_put(const opal_cryptfile_slots_t *slots, uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES]);
 
 /* Clear an entry that is beyond the end of the file: its slots have no version, and say that they had. */
-void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_ENTRY_BYTES]);
+void opal_cryptfile_entry_void(uint8_t entry[OPAL_CRYPTFILE_SLOTS_BYTES]);
 
 /* Before a file grows to `end`, with the lock of some block beyond its end: finish the blocks that it
  * ends in, and clear void entries, as far as their locks are held. */

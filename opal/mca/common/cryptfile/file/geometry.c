@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * All offset arithmetic of files that are one file: see cryptfile/file/geometry.h
+ * All offset arithmetic: see cryptfile/file/geometry.h
  * for the drawing.  No I/O.
  */
 #include "geometry.h"
@@ -21,7 +21,7 @@
 
 typedef opal_cryptfile_geometry_t geometry_t;
 
-enum { FIRST_BYTES = 8192, TABLE_BYTES = 4096, HEADS_AT = 24576, FREE_AT = 28672, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+enum { FIRST_BYTES = 8192, TABLE_BYTES = 4096, HEADS_AT = 24576, FREE_AT = 28672, ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES };
 /* In the header area, for a small map (H is 0) and a large one. */
 enum { SMALL_MAP = 3072, SMALL_SEAL_AT = 512, SMALL_MAP_AT = 1024, SMALL_MAP_1_AT = 4096, LARGE_MAP_AT = 4096 };
 enum { SEAL_BYTES = 80, ROOT_BYTES = OPAL_CRYPT_HASH_BYTES };

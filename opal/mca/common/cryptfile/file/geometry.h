@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Where everything lies in an encrypted file that is one file.
+ * Where everything lies in an encrypted file.
  * docs/file-format.rst.  Arithmetic only: no I/O, no keys.
  *
  *     F     = | header area H | group 0 | group 1 | ...         group g starts at H + g G
@@ -21,7 +21,7 @@
 
 #define OPAL_CRYPTFILE_GEOMETRY_BYTES   40
 #define OPAL_CRYPTFILE_END_MAX          (UINT64_C(1) << 61)     /* of F: locks are beyond it */
-#define OPAL_CRYPTFILE_GROUP_ENTRY_BYTES 128u   /* slot, slot, what was sealed */
+#define OPAL_CRYPTFILE_ENTRY_BYTES 128u   /* slot, slot, what was sealed */
 #define OPAL_CRYPTFILE_GROUP_ROOMS_MAX  32u
 
 typedef struct opal_cryptfile_geometry {
@@ -68,12 +68,12 @@ uint64_t opal_cryptfile_geometry_table_at(const opal_cryptfile_geometry_t *geome
 /* The byte that is locked for the block with this entry, and for the room with this head. */
 static inline uint64_t opal_cryptfile_geometry_entry_lock(uint64_t entry_at)
 {
-    return (UINT64_C(1) << 62) + entry_at / OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+    return (UINT64_C(1) << 62) + entry_at / OPAL_CRYPTFILE_ENTRY_BYTES;
 }
 
 static inline uint64_t opal_cryptfile_geometry_head_lock(uint64_t head_at)
 {
-    return (UINT64_C(1) << 62) + (UINT64_C(1) << 60) + head_at / OPAL_CRYPTFILE_GROUP_ENTRY_BYTES;
+    return (UINT64_C(1) << 62) + (UINT64_C(1) << 60) + head_at / OPAL_CRYPTFILE_ENTRY_BYTES;
 }
 
 /* ---- a region's blocks.  The region is one of a map that fits: B divides D ---- */

@@ -14,7 +14,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { FREE_AT = 28672, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES, SMALL_MAP = 3072, SMALL_ROOTS = 13, PAGE = 4096, PART = 262144 };
+enum { FREE_AT = 28672, ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES, SMALL_MAP = 3072, SMALL_ROOTS = 13, PAGE = 4096, PART = 262144 };
 enum { ROOMS_BYTES = 196608 };          /* of ciphertext in rooms, or at least three rooms */
 
 static uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { AT_A_TIME = 64, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+enum { AT_A_TIME = 64, ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES };
 
 typedef struct lengthening {
     opal_cryptfile_t *file;
@@ -50,7 +50,7 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
     l->work->extent_count = 0;
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
         uint8_t *entry = bytes + i * ENTRY;
-        if (!opal_crypt_all_zero(entry, OPAL_CRYPTFILE_ENTRY_BYTES) && note(l, at + i * ENTRY)) {
+        if (!opal_crypt_all_zero(entry, OPAL_CRYPTFILE_SLOTS_BYTES) && note(l, at + i * ENTRY)) {
             opal_cryptfile_entry_void(entry);
             rc = opal_cryptfile_extent_add(l->work, at + i * ENTRY, entry, ENTRY);
         }

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Reading the start of a file that is one file; making one, and changing its map, in an order in which no loss of
+ * Reading the start of an encrypted file; making one, and changing its map, in an order in which no loss of
  * power leaves it without a valid map.  docs/design/012-one-file.rst, "Order of writes".  Syncs happen whether asked
  * for or not.
  */

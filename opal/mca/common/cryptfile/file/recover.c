@@ -179,7 +179,7 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
 static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                   const opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
 {
-    uint8_t bytes[OPAL_CRYPTFILE_GROUP_ENTRY_BYTES];
+    uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES];
     const opal_cryptfile_extent_t extent = {found->entry_at, bytes, sizeof(bytes)};
 
     if (OPAL_CRYPTFILE_FOUND_CURRENT != found->how) {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASH = OPAL_CRYPT_HASH_BYTES, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES };
+enum { HASH = OPAL_CRYPT_HASH_BYTES, ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES };
 
 typedef struct accepting {
     opal_cryptfile_t *file;

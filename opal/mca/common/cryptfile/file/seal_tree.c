@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASH = OPAL_CRYPT_HASH_BYTES, ENTRY = OPAL_CRYPTFILE_GROUP_ENTRY_BYTES, IN_TABLE = 128, TABLE = IN_TABLE * HASH, LEVELS = 4,
+enum { HASH = OPAL_CRYPT_HASH_BYTES, ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES, IN_TABLE = 128, TABLE = IN_TABLE * HASH, LEVELS = 4,
        AT_A_TIME_SEALED = 64 };
 
 /* ---- the entries of a group ---- */
@@ -109,7 +109,7 @@ int opal_cryptfile_tree_page(const opal_cryptfile_t *file, uint32_t regions, uin
             rc = fields_match(file, i, opal_cryptfile_tree_first(file, i, group), entries + index * ENTRY, below);
         }
         for (uint64_t k = 0; k < below; ++k) {          /* a field is shorter than an entry */
-            memmove(entries + (fields + k) * HASH, entries + (index + k) * ENTRY + OPAL_CRYPTFILE_ENTRY_BYTES, HASH);
+            memmove(entries + (fields + k) * HASH, entries + (index + k) * ENTRY + OPAL_CRYPTFILE_SLOTS_BYTES, HASH);
         }
         if (OPAL_CRYPTFILE_PAGE_ACCEPTED == demand && OPAL_CRYPT_OK == rc) {
             rc = are_accepted(file->regions[i], group, entries + fields * HASH, below);
@@ -203,7 +203,7 @@ static int put_fields(opal_cryptfile_t *file, uint32_t region, uint64_t first, u
             opal_cryptfile_entry_parse(file, entries + i * ENTRY, capacity, &slots);
         }
         rc = OPAL_CRYPT_OK == rc && (slots.bad[0] || slots.bad[1]) ? OPAL_CRYPT_ERR_AUTH : rc;
-        rc = OPAL_CRYPT_OK == rc ? sealed_field(&slots, entries + i * ENTRY + OPAL_CRYPTFILE_ENTRY_BYTES) : rc;
+        rc = OPAL_CRYPT_OK == rc ? sealed_field(&slots, entries + i * ENTRY + OPAL_CRYPTFILE_SLOTS_BYTES) : rc;
     }
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_bytes_write(file, at, entries, count * ENTRY) : rc;
 }

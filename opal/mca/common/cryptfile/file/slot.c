@@ -18,7 +18,7 @@ enum { SLOT_USED = 1, SLOT_GENERATION = 2, SLOT_PENDING = 4, SLOT_ROOM_SHIFT = 8
 enum { ROOM_ZERO_AT = 16 + 2 * OPAL_CRYPTFILE_SLOT_BYTES, ROOM_ZEROS = 16 };
 
 static_assert(4 + 4 + 8 + OPAL_CRYPTFILE_SALT_BYTES + OPAL_AEAD_TAG_BYTES == OPAL_CRYPTFILE_SLOT_BYTES, "slot");
-static_assert(2 * OPAL_CRYPTFILE_SLOT_BYTES == OPAL_CRYPTFILE_ENTRY_BYTES, "entry");
+static_assert(2 * OPAL_CRYPTFILE_SLOT_BYTES == OPAL_CRYPTFILE_SLOTS_BYTES, "entry");
 static_assert(16 + 2 * OPAL_CRYPTFILE_SLOT_BYTES + ROOM_ZEROS == OPAL_CRYPTFILE_ROOM_HEAD_BYTES, "head of a room");
 
 /* ---- slots ---- */
@@ -38,7 +38,7 @@ void opal_cryptfile_slot_write(const opal_cryptfile_slot_t *slot, uint8_t bytes[
     }
 }
 
-void opal_cryptfile_entry_write(const opal_cryptfile_slot_t slots[2], uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES])
+void opal_cryptfile_entry_write(const opal_cryptfile_slot_t slots[2], uint8_t bytes[OPAL_CRYPTFILE_SLOTS_BYTES])
 {
     opal_cryptfile_slot_write(&slots[0], bytes);
     opal_cryptfile_slot_write(&slots[1], bytes + OPAL_CRYPTFILE_SLOT_BYTES);

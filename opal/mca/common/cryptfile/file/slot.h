@@ -18,7 +18,7 @@
 #pragma GCC visibility push(default)
 
 #define OPAL_CRYPTFILE_SLOT_BYTES               48u
-#define OPAL_CRYPTFILE_ENTRY_BYTES              96u
+#define OPAL_CRYPTFILE_SLOTS_BYTES              96u
 #define OPAL_CRYPTFILE_SALT_BYTES               16      /* S */
 #define OPAL_CRYPTFILE_ROOM_HEAD_BYTES          128u
 #define OPAL_CRYPTFILE_ROOM_CHECK_AT            4u      /* set by the room's owner; see room.c */
@@ -43,7 +43,7 @@ void opal_cryptfile_slot_write(const opal_cryptfile_slot_t *slot, uint8_t bytes[
 int opal_cryptfile_slot_parse(const uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES], uint32_t block_bytes,
                               opal_cryptfile_slot_t *slot);
 
-void opal_cryptfile_entry_write(const opal_cryptfile_slot_t slots[2], uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES]);
+void opal_cryptfile_entry_write(const opal_cryptfile_slot_t slots[2], uint8_t bytes[OPAL_CRYPTFILE_SLOTS_BYTES]);
 
 /* Which of an entry's two slots is the newer one (0, 1), or -1: none used. */
 int opal_cryptfile_entry_newer(const opal_cryptfile_slot_t slots[2]);
