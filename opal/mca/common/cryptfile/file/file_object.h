@@ -266,9 +266,6 @@ int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t 
 
 /* ---- rooms ---- */
 
-/* Parse a room's head as stored; false unless it is a version of a block that can exist. */
-bool opal_cryptfile_room_head(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES],
-                              opal_cryptfile_room_t *room);
 /* The check in the head of a complete room, which covers everything but itself. */
 uint32_t opal_cryptfile_room_check(const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes);
 

@@ -31,7 +31,8 @@ uint32_t opal_cryptfile_room_check(const uint8_t head[HEAD_BYTES], const uint8_t
     return opal_cryptfile_crc(opal_cryptfile_crc(0, bytes, sizeof(bytes)), cipher, cipher_bytes);
 }
 
-bool opal_cryptfile_room_head(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[HEAD_BYTES], opal_cryptfile_room_t *room)
+/* Parse a room's head as stored; false unless it is a version of a block that can exist. */
+static bool room_head(const opal_cryptfile_t *file, uint32_t region, const uint8_t head[HEAD_BYTES], opal_cryptfile_room_t *room)
 {
     uint8_t bytes[HEAD_BYTES];
 
@@ -56,7 +57,7 @@ int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t b
     }
     const opal_cryptfile_extent_t extents[2] = {{at.head, head, sizeof(head)}, {at.cipher, cipher, block_bytes}};
     int rc = file->storage->read(file->storage, extents, 2);
-    *there = OPAL_CRYPT_OK == rc && opal_cryptfile_room_head(file, region, head, room) && block == room->block;
+    *there = OPAL_CRYPT_OK == rc && room_head(file, region, head, room) && block == room->block;
     return rc;
 }
 
@@ -80,7 +81,7 @@ static bool is_named(looked_t *l, uint64_t head_at, uint64_t size)
     uint32_t region = opal_crypt_le_get32(l->head);
     uint64_t offset, together;
 
-    return region < map->region_count && map->regions[region].encrypted && opal_cryptfile_room_head(l->file, region, l->head, &l->room) &&
+    return region < map->region_count && map->regions[region].encrypted && room_head(l->file, region, l->head, &l->room) &&
            head_at == opal_cryptfile_room_at(l->file, region, l->room.block, l->number).head &&
            opal_cryptfile_locate(l->file, region, l->room.block * map->regions[region].block_bytes, &offset, &together) && offset < size;
 }
@@ -162,7 +163,7 @@ static int wipe(opal_cryptfile_t *file, const opal_cryptfile_work_t *work, const
     const opal_cryptfile_extent_t extent = {head_at, none, sizeof(none)};
     opal_cryptfile_room_t room;
 
-    if (!opal_cryptfile_room_head(file, run->region, head, &room) || room.block < run->first || room.block - run->first >= run->count) {
+    if (!room_head(file, run->region, head, &room) || room.block < run->first || room.block - run->first >= run->count) {
         return OPAL_CRYPT_OK;
     }
     const opal_cryptfile_slot_t *slots = work->slots[room.block - run->first].slot;
