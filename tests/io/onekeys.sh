@@ -358,7 +358,8 @@ before=$(sha256sum $olds early.mpicrypt)
 for name in $olds; do
     for verb in info verify seal rekey reencrypt "cp --new-key" decrypt; do
         to=(); case $verb in cp*|decrypt) to=("$(here third)") ;; esac
-        must_refuse "$name: $text $(here $name).mpicrypt this version does not read: decrypt it with that version" \
+        said=$name; [ "$name $verb" != "link reencrypt" ] || said=early         # which follows links first
+        must_refuse "$said: $text $(here $said).mpicrypt this version does not read: decrypt it with that version" \
             file $verb "$(here $name)" ${to[@]+"${to[@]}"}
     done
 done
