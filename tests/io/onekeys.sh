@@ -353,13 +353,14 @@ for kind in 1 2; do
     if python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.mpicrypt.map", sys.stdin.buffer.read())' attribute$kind < <(old $kind)
     then olds+=" attribute$kind"; else echo "not tried: attributes, which the file system has none of"; fi
 done
-text="it was encrypted by a development version, whose second file"
+text="it was encrypted by a development version (found:"
 before=$(sha256sum $olds early.mpicrypt)
 for name in $olds; do
     for verb in info verify seal rekey reencrypt "cp --new-key" decrypt; do
         to=(); case $verb in cp*|decrypt) to=("$(here third)") ;; esac
-        said=$name; [ "$name $verb" != "link reencrypt" ] || said=early         # which follows links first
-        must_refuse "$said: $text $(here $said).mpicrypt this version does not read: decrypt it with that version" \
+        said=$name; [ $name != link ] || said=early         # beside which the second file is
+        found="FILE.mpicrypt beside it"; [[ $name != attribute* ]] || found="its attribute user.mpicrypt.map"
+        must_refuse "$(here $said): $text $found), and this version cannot read it: decrypt it with that version" \
             file $verb "$(here $name)" ${to[@]+"${to[@]}"}
     done
 done

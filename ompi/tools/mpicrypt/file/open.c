@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -187,6 +188,16 @@ int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
                : failed(file, ompi_common_cryptmpio_posix_why_not(use), "");
 }
 
+static int refuse_old(const mpicrypt_file_t *file, const char *found)
+{
+    char real[PATH_MAX];
+    struct stat status;
+    bool linked = 0 == lstat(file->path, &status) && S_ISLNK(status.st_mode) && NULL != realpath(file->path, real);
+
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: it was encrypted by a development version (found: %s), and this version cannot "
+                          "read it: decrypt it with that version", linked ? real : file->path, found);
+}
+
 /* Before any lock: another file may have other users. */
 static int is_ours(mpicrypt_file_t *file)
 {
@@ -197,10 +208,11 @@ static int is_ours(mpicrypt_file_t *file)
     if (magic) {
         return MPICRYPT_OK;
     }
-    return OPAL_CRYPT_ERR_STORAGE == rc ? failed(file, strerror(errno), "")
-           : NULL == ompi_common_cryptmpio_is_old(file->path) ? failed(file, "it is not encrypted", "")
-           : mpicrypt_error(MPICRYPT_FAILED, "%s: it was encrypted by a development version, whose second file %s.mpicrypt "
-                            "this version does not read: decrypt it with that version", file->path, file->path);
+    if (OPAL_CRYPT_ERR_STORAGE == rc) {
+        return failed(file, strerror(errno), "");
+    }
+    const char *found = ompi_common_cryptmpio_is_old(file->path);
+    return NULL == found ? failed(file, "it is not encrypted", "") : refuse_old(file, found);
 }
 
 static int read_header(mpicrypt_file_t *file)
