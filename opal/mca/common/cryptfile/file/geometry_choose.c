@@ -21,7 +21,6 @@ static uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to *
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-
 typedef struct sizes {
     uint32_t smallest, largest, encrypted;
     uint64_t period;                    /* 0: no period, or not a power of two */
