@@ -56,13 +56,14 @@ for name in address frame in link listen out ring; do
         "$transport/btl_crypt_$name".[ch]
 done
 
-# Components of MPI: the README of each says what goes in and out, what must never happen, and names its files.
-for component in pml/crypt coll/cryptag hook/crypt fs/crypt fbtl/crypt; do
-    readme=$SRC/ompi/mca/$component/README.md
+# Components of MPI, the files of MPI, the framework of providers: the README of each says what goes in and out, what
+# must never happen, and names its files.
+for component in ompi/mca/{pml/crypt,coll/cryptag,hook/crypt,fs/crypt,fbtl/crypt,common/cryptmpio} opal/mca/aead; do
+    readme=$SRC/$component/README.md
     for part in '    in: ' '    out: ' 'Read first: ' 'What must never happen'; do
         must grep -q "^$part" "$readme"
     done
-    for file in "$SRC/ompi/mca/$component"/*.[ch]; do
+    for file in "$SRC/$component"/*.[ch]; do
         stem=$(basename "${file%.*}")
         grep -qE "\`$stem(\.h)?\`" "$readme" || fail "the README of $component does not name $stem"
     done
