@@ -18,8 +18,8 @@ static void layout(const opal_cryptfile_geometry_t *geometry, uint64_t bytes)
 
     FUZZ_CHECK(end <= OPAL_CRYPTFILE_END_MAX && opal_cryptfile_geometry_size(geometry, end) == within);
     FUZZ_CHECK(opal_cryptfile_geometry_size(geometry, UINT64_MAX) > most);
-    FUZZ_CHECK(opal_cryptfile_geometry_head_at(geometry, group, geometry->rooms) < opal_cryptfile_geometry_room_at(geometry, group, 1));
-    FUZZ_CHECK(opal_cryptfile_geometry_room_at(geometry, group, geometry->rooms) < opal_cryptfile_geometry_entry_at(geometry, group, 0));
+    FUZZ_CHECK(opal_cryptfile_geometry_head_at(geometry, group, geometry->redo_rooms) < opal_cryptfile_geometry_redo_at(geometry, group, 1));
+    FUZZ_CHECK(opal_cryptfile_geometry_redo_at(geometry, group, geometry->redo_rooms) < opal_cryptfile_geometry_entry_at(geometry, group, 0));
     FUZZ_CHECK(opal_cryptfile_geometry_seal_at(geometry) + 80 + UINT64_C(32) * opal_cryptfile_geometry_roots(geometry) <=
                (0 == geometry->header_bytes ? 1024 : geometry->header_bytes));
 }

@@ -28,13 +28,13 @@ static void entry(const uint8_t *data)
     }
 }
 
-static void room(const uint8_t *data)
+static void redo(const uint8_t *data)
 {
-    opal_cryptfile_room_t read;
-    uint8_t again[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
+    opal_cryptfile_redo_room_t read;
+    uint8_t again[OPAL_CRYPTFILE_REDO_HEAD_BYTES];
 
-    if (opal_cryptfile_room_parse(data, opal_crypt_le_get32(data), 65536, &read)) {
-        opal_cryptfile_room_write(&read, again);
+    if (opal_cryptfile_redo_parse(data, opal_crypt_le_get32(data), 65536, &read)) {
+        opal_cryptfile_redo_write(&read, again);
         FUZZ_CHECK(0 == memcmp(again, data, sizeof(again)));
     }
 }
@@ -63,8 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size >= OPAL_CRYPTFILE_SLOTS_BYTES) {
         entry(data);
     }
-    if (size >= OPAL_CRYPTFILE_ROOM_HEAD_BYTES) {
-        room(data);
+    if (size >= OPAL_CRYPTFILE_REDO_HEAD_BYTES) {
+        redo(data);
     }
     key(data, size);
     return 0;

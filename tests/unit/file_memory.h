@@ -17,9 +17,9 @@
 typedef struct memory {
     opal_cryptfile_storage_t super;
     uint8_t *bytes;
-    size_t size, room;
+    size_t size, capacity;
     uint64_t page;
-    long life;                          /* pieces that may still be written; < 0: for ever */
+    long writes_left;                   /* pieces that may still be written; < 0: for ever */
     unsigned long written;              /* pieces, ever */
     int locks;
 } memory_t;
@@ -36,7 +36,7 @@ static inline memory_t *memory_of(opal_cryptfile_storage_t *storage) { return (m
 
 static inline int memory_dead(memory_t *memory)
 {
-    if (0 == memory->life) {
+    if (0 == memory->writes_left) {
         errno = EIO;
         return 1;
     }
@@ -45,12 +45,12 @@ static inline int memory_dead(memory_t *memory)
 
 static inline void memory_grow(memory_t *memory, size_t size)
 {
-    if (size > memory->room) {
-        size_t room = 2 * size;
-        memory->bytes = realloc(memory->bytes, room);
+    if (size > memory->capacity) {
+        size_t capacity = 2 * size;
+        memory->bytes = realloc(memory->bytes, capacity);
         UNIT_REQUIRE(NULL != memory->bytes);
-        memset(memory->bytes + memory->room, 0, room - memory->room);
-        memory->room = room;
+        memset(memory->bytes + memory->capacity, 0, capacity - memory->capacity);
+        memory->capacity = capacity;
     }
     memory->size = size > memory->size ? size : memory->size;
 }
@@ -91,7 +91,7 @@ static inline int memory_write(opal_cryptfile_storage_t *storage,
             if (memory_dead(memory)) {
                 return OPAL_CRYPT_ERR_STORAGE;
             }
-            memory->life -= memory->life > 0;
+            memory->writes_left -= memory->writes_left > 0;
             ++memory->written;
             memory_grow(memory, to);
             memcpy(memory->bytes + at, bytes, to - at);
@@ -115,7 +115,7 @@ static inline int memory_zero(opal_cryptfile_storage_t *storage, uint64_t at, ui
     if (memory_dead(memory)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    memory->life -= memory->life > 0;
+    memory->writes_left -= memory->writes_left > 0;
     ++memory->written;
     if (at < memory->size) {
         memset(memory->bytes + at, 0, bytes < memory->size - at ? bytes : memory->size - at);
@@ -135,7 +135,7 @@ static inline int memory_resize(opal_cryptfile_storage_t *storage, uint64_t byte
     if (memory_dead(memory)) {
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    memory->life -= memory->life > 0;
+    memory->writes_left -= memory->writes_left > 0;
     ++memory->written;
     memory_grow(memory, (size_t) bytes);
     return OPAL_CRYPT_OK;
@@ -167,7 +167,7 @@ static inline void memory_init(memory_t *memory)
 {
     *memory = (memory_t){.super = {memory_read, memory_write, memory_size, memory_resize, memory_zero, memory_lock, memory_unlock,
                                     memory_try_lock},
-                         .page = 4096, .life = -1};
+                         .page = 4096, .writes_left = -1};
 }
 
 static inline void memory_copy(memory_t *to, const memory_t *from)
@@ -176,10 +176,10 @@ static inline void memory_copy(memory_t *to, const memory_t *from)
     memory_grow(to, from->size);
     if (from->size > 0) {
         memcpy(to->bytes, from->bytes, from->size);
-        memset(to->bytes + to->size, 0, to->room - to->size);
+        memset(to->bytes + to->size, 0, to->capacity - to->size);
     }
     to->page = from->page;
-    to->life = -1;
+    to->writes_left = -1;
     to->locks = 0;
 }
 

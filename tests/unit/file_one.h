@@ -13,7 +13,7 @@
 
 #include <fcntl.h>
 
-enum { ONE_ROOM = 4 << 20, ONE_KEYS = 16 };
+enum { ONE_CAPACITY = 4 << 20, ONE_KEYS = 16 };
 
 /* Bytes, and zeros behind them. */
 typedef struct one_image {
@@ -35,8 +35,8 @@ typedef struct one_file {
 
 static inline void one_image_new(one_image_t *image, size_t size)
 {
-    UNIT_REQUIRE(size <= ONE_ROOM);
-    *image = (one_image_t){calloc(1, ONE_ROOM), size};
+    UNIT_REQUIRE(size <= ONE_CAPACITY);
+    *image = (one_image_t){calloc(1, ONE_CAPACITY), size};
 }
 
 static inline void one_piece(one_image_t *image, const vector_block_t *vector)
@@ -214,14 +214,14 @@ static inline const char *one_open(const one_image_t *image, const uint8_t *attr
     const opal_cryptfile_geometry_t *geometry = &opened->header.geometry;
     uint64_t seal_at = opal_cryptfile_geometry_seal_at(geometry);
     static const uint8_t zeros[4];
-    rc = opal_cryptfile_state_parse(seal_at + 4 <= ONE_ROOM ? image->bytes + seal_at : zeros, geometry, image->size, &opened->state);
+    rc = opal_cryptfile_state_parse(seal_at + 4 <= ONE_CAPACITY ? image->bytes + seal_at : zeros, geometry, image->size, &opened->state);
     if (OPAL_CRYPT_OK != rc || OPAL_CRYPTFILE_STATE_MAKING == opened->state) {
         return OPAL_CRYPT_OK == rc ? "unfinished" : "forged";
     }
     for (unsigned i = 0; i < 2; ++i) {
         uint64_t at = opal_cryptfile_geometry_map_at(geometry, i);
-        size_t count = at + OPAL_CRYPTFILE_MAP_HEAD_BYTES > ONE_ROOM ? 0 : opal_cryptfile_place_peek(image->bytes + at, geometry) + 4;
-        count = at + count > ONE_ROOM ? 0 : count;
+        size_t count = at + OPAL_CRYPTFILE_MAP_HEAD_BYTES > ONE_CAPACITY ? 0 : opal_cryptfile_place_peek(image->bytes + at, geometry) + 4;
+        count = at + count > ONE_CAPACITY ? 0 : count;
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_place_judge(image->bytes + at, count, &opened->header, keystore,
                                                                  &opened->copies[OPAL_CRYPTFILE_COPY_PLACE_0 + i]));
     }

@@ -60,7 +60,7 @@ static inline const opal_aead_module_t *first_provider(void *arg, opal_aead_ciph
 }
 
 static uint32_t file_part_bytes;        /* of those that are opened; 0: the default */
-static uint32_t group_rooms = 4;
+static uint32_t group_redo_rooms = 4;
 
 /* Another process opens the file: same UUID and data keys, fresh S. */
 static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, const region_spec_t *specs, unsigned count,
@@ -74,7 +74,7 @@ static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, con
 
     memcpy(map->uuid, "a file all by it", sizeof(map->uuid));
     map->generation = 1;
-    map->geometry = (opal_cryptfile_geometry_t){GROUP, GROUP_CONTROL, 0, 3072, 2048, group_rooms, 4096};
+    map->geometry = (opal_cryptfile_geometry_t){GROUP, GROUP_CONTROL, 0, 3072, 2048, group_redo_rooms, 4096};
     opal_cryptfile_geometry_write(&map->geometry, bytes);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_parse(bytes, &map->geometry));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_fits(map, 1000));
@@ -101,8 +101,8 @@ static inline uint64_t entry_place(uint64_t block, uint32_t block_bytes)
 }
 
 /* Where a room of the first group has its head, and its ciphertext. */
-static inline uint64_t room_head_place(uint32_t room) { return 24576 + (room - 1) * OPAL_CRYPTFILE_ROOM_HEAD_BYTES; }
-static inline uint64_t room_place(uint32_t room) { return entry_place(0, 4096) - (group_rooms - room + 1) * 4096; }
+static inline uint64_t redo_head_place(uint32_t redo) { return 24576 + (redo - 1) * OPAL_CRYPTFILE_REDO_HEAD_BYTES; }
+static inline uint64_t redo_place(uint32_t redo) { return entry_place(0, 4096) - (group_redo_rooms - redo + 1) * 4096; }
 
 static inline int put_bytes(opal_cryptfile_t *file, uint64_t offset, const void *bytes, size_t count)
 {

@@ -84,10 +84,10 @@ static void test_cut_deaths(void)
     for (int rc = -1; OPAL_CRYPT_OK != rc; ++n) {
         memory_copy(&memory, &base);
         opal_cryptfile_t *file = opened(&memory);
-        memory.life = n;
+        memory.writes_left = n;
         rc = opal_cryptfile_resize(file, 2 * B + 100, &outcome);
         opal_cryptfile_destroy(file);
-        memory.life = -1;
+        memory.writes_left = -1;
         file = opened(&memory);
         wrong += OPAL_CRYPT_OK != opal_cryptfile_resize(file, 2 * B + 100, &outcome);
         opal_cryptfile_destroy(file);
@@ -165,8 +165,8 @@ static void test_forged(int overwritten, int what)
     data_of(&memory, 1)[7] ^= 4;
     if (overwritten) {                  /* and so is its room: its slot matches nothing */
         memset(entry_of(&memory, 1) + OPAL_CRYPTFILE_SLOT_BYTES + 20, 7, 5);
-        for (uint32_t room = 1; room <= group_rooms; ++room) {
-            memset(memory.bytes + room_place(room), 5, 4096);
+        for (uint32_t redo = 1; redo <= group_redo_rooms; ++redo) {
+            memset(memory.bytes + redo_place(redo), 5, 4096);
         }
     }
     if (what > 0) {

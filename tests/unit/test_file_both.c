@@ -11,7 +11,7 @@
 #include "tests/unit/file_open.h"
 #include "tests/unit/file_one.h"
 
-enum { SHADOW = ONE_ROOM, PIECES = 64 };
+enum { SHADOW = ONE_CAPACITY, PIECES = 64 };
 
 static const one_file_t keys = {.key_count = 2, .labels = {"lab", "other"},
                                 .keys = {"the key of a label, of 32 bytes", "the key of others, of 32 bytes."}};
@@ -41,8 +41,8 @@ static size_t load_bytes(const char *name, const char *what, uint8_t *bytes)
     snprintf(path, sizeof(path), "%s.%s", name, what);
     FILE *in = fopen(path, "rb");
     UNIT_REQUIRE(NULL != in);
-    size_t count = fread(bytes, 1, ONE_ROOM, in);
-    UNIT_REQUIRE(count < ONE_ROOM && 0 == fclose(in));
+    size_t count = fread(bytes, 1, ONE_CAPACITY, in);
+    UNIT_REQUIRE(count < ONE_CAPACITY && 0 == fclose(in));
     return count;
 }
 
@@ -59,10 +59,10 @@ static void leave_bytes(const char *name, const char *what, const void *bytes, s
 static void open_both(both_t *both)
 {
     const opal_cryptfile_of_t of = {&both->memory.super, first_provider, NULL, 0};
-    one_image_t image = {calloc(1, ONE_ROOM), both->memory.size};
+    one_image_t image = {calloc(1, ONE_CAPACITY), both->memory.size};
     one_opened_t opened;
 
-    UNIT_REQUIRE(both->memory.size <= ONE_ROOM);
+    UNIT_REQUIRE(both->memory.size <= ONE_CAPACITY);
     memcpy(image.bytes, both->memory.bytes, both->memory.size);
     UNIT_REQUIRE(0 == strcmp("encrypted", one_open(&image, NULL, 0, one_keystore(&keys), &opened)) && !opened.differ);
     opal_cryptfile_copy_state_t *copy = &opened.copies[opened.chosen];
@@ -176,7 +176,7 @@ static void seal_it(both_t *both, const char *name)
 /* Check and remove the seal that Python made; it wrote the root's text. */
 static void take_off_seal(both_t *both, const char *name)
 {
-    uint8_t hash[OPAL_CRYPT_HASH_BYTES], wanted[OPAL_CRYPT_HASH_BYTES], text[ONE_ROOM >> 8] = "";
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES], wanted[OPAL_CRYPT_HASH_BYTES], text[ONE_CAPACITY >> 8] = "";
     opal_crypt_why_t why = {.topic = NULL};
     opal_cryptfile_tree_t tree;
 

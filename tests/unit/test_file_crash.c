@@ -49,16 +49,16 @@ typedef struct step {
     uint64_t cut;                       /* > 0: instead, cut the file to this length */
 } step_t;
 
-/* A process that can write `life` pieces takes the step; returns its result. */
-static int take(memory_t *memory, const step_t *step, texts_t *text, long life)
+/* A process that can write `writes_left` pieces takes the step; returns its result. */
+static int take(memory_t *memory, const step_t *step, texts_t *text, long writes_left)
 {
     opal_cryptfile_t *file = open_file(&memory->super, spec, 1, NULL);
     opal_cryptfile_outcome_t outcome;
 
-    memory->life = life;
+    memory->writes_left = writes_left;
     int rc = step->cut > 0 ? opal_cryptfile_resize(file, step->cut, &outcome)
                            : transfer(file, 1, step->range.from, text->bytes + step->range.from, step->range.bytes);
-    memory->life = -1;
+    memory->writes_left = -1;
     memory->locks = 0;
     opal_cryptfile_destroy(file);
     return rc;

@@ -82,13 +82,13 @@ static void mark_written(const opal_cryptfile_t *file, model_t *model, size_t fr
     }
 }
 
-static int put(memory_t *memory, model_t *model, size_t from, const uint8_t *bytes, size_t count, long life)
+static int put(memory_t *memory, model_t *model, size_t from, const uint8_t *bytes, size_t count, long writes_left)
 {
     opal_cryptfile_t *file = opened(memory, model->of);
 
-    memory->life = life;
+    memory->writes_left = writes_left;
     int rc = put_bytes(file, from, bytes, count);
-    memory->life = -1;
+    memory->writes_left = -1;
     if (OPAL_CRYPT_OK == rc) {
         memcpy(model->bytes + from, bytes, count);
         model->size = from + count > model->size ? from + count : model->size;
@@ -98,14 +98,14 @@ static int put(memory_t *memory, model_t *model, size_t from, const uint8_t *byt
     return rc;
 }
 
-static int resize(memory_t *memory, model_t *model, size_t size, long life)
+static int resize(memory_t *memory, model_t *model, size_t size, long writes_left)
 {
     opal_cryptfile_t *file = opened(memory, model->of);
     opal_cryptfile_outcome_t outcome;
 
-    memory->life = life;
+    memory->writes_left = writes_left;
     int rc = opal_cryptfile_resize(file, size, &outcome);
-    memory->life = -1;
+    memory->writes_left = -1;
     if (OPAL_CRYPT_OK == rc) {
         size_t kept = size < model->size ? size : model->size;
         memset(model->bytes + kept, 0, SIZE - kept);
@@ -324,7 +324,7 @@ static void test_cut_by_others(const layout_t *of, unsigned times)
     memory_free(&memory);
 }
 
-/* ---- random lives ---- */
+/* ---- random runs ---- */
 
 static void any_write(memory_t *memory, model_t *model, unsigned *wrong)
 {

@@ -37,7 +37,7 @@ static int fickle_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_e
     return rc;
 }
 
-static void lies(memory_t *memory, uint64_t at, const uint8_t *bytes, size_t count, unsigned when)
+static void answer_with(memory_t *memory, uint64_t at, const uint8_t *bytes, size_t count, unsigned when)
 {
     lie.at = at;
     lie.bytes = bytes;
@@ -71,9 +71,9 @@ static void test_entry(uint64_t block)
     memory_copy(&old, &memory);
     put(&memory, two);
     memcpy(memory.bytes + place_of(0), old.bytes + place_of(0), SIZE);
-    memset(memory.bytes + room_head_place(1), 0, group_rooms * OPAL_CRYPTFILE_ROOM_HEAD_BYTES);        /* no room helps */
+    memset(memory.bytes + redo_head_place(1), 0, group_redo_rooms * OPAL_CRYPTFILE_REDO_HEAD_BYTES);   /* no room helps */
     opal_cryptfile_t *file = opened(&memory);
-    lies(&memory, entry_place(block, B), empty, sizeof(empty), 1);
+    answer_with(&memory, entry_place(block, B), empty, sizeof(empty), 1);
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_write(file, &request, 1, false, &outcome) && lie.reads > 1);
     opal_cryptfile_destroy(file);
     memory_free(&memory);
@@ -118,7 +118,7 @@ static void test_root(void)
     memcpy(record[0], old.bytes + RECORD_AT, RECORD);
     unseal(&memory);
     put(&memory, two);
-    lies(&memory, RECORD_AT, record[0], RECORD, 0);
+    answer_with(&memory, RECORD_AT, record[0], RECORD, 0);
     seal(&memory, 2, second);
     const unsigned reads = lie.reads;
 
@@ -126,7 +126,7 @@ static void test_root(void)
     UNIT_CHECK(0 != memcmp(first, second, sizeof(first)));
     for (unsigned n = 0; n <= reads; ++n) {
         unseal(&memory);
-        lies(&memory, RECORD_AT, record[0], RECORD, ~0u << n);
+        answer_with(&memory, RECORD_AT, record[0], RECORD, ~0u << n);
         seal(&memory, 2, told);
         UNIT_CHECK(0 == memcmp(second, told, sizeof(told)));
     }
@@ -135,11 +135,11 @@ static void test_root(void)
     memcpy(record[1], memory.bytes + RECORD_AT, RECORD);
     for (unsigned n = 0; n < 4; ++n) {
         opal_cryptfile_t *file = opened(&old);
-        lies(&old, RECORD_AT, record[1], RECORD, ~0u << n);
+        answer_with(&old, RECORD_AT, record[1], RECORD, ~0u << n);
         UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_seal_demand(file, second, &why) && lie.reads > 0);
         opal_cryptfile_destroy(file);
     }
-    lies(&old, RECORD_AT, record[1], RECORD, 0);
+    answer_with(&old, RECORD_AT, record[1], RECORD, 0);
     opal_cryptfile_t *file = opened(&old);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_seal_demand(file, first, &why));
     opal_cryptfile_destroy(file);

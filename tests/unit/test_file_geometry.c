@@ -170,7 +170,7 @@ static void check_fits(opal_cryptfile_map_t *map, uint32_t smallest)
     --g->entries;
     EXPECT(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_geometry_fits(map, 200));
     ++g->entries;
-    g->room_bytes /= 2;
+    g->redo_bytes /= 2;
     EXPECT(OPAL_CRYPT_ERR_AUTH == opal_cryptfile_geometry_fits(map, 200));
     *g = kept;
 }
@@ -224,11 +224,11 @@ static void suit(opal_cryptfile_map_t *map)
     block_sizes(map, &smallest, &largest);
     *g = (opal_cryptfile_geometry_t){UINT64_C(1) << (20 + draw(10)), 0, draw(2) * (1 + draw(4095)) << 20, 3072, 0, 1 + (uint32_t) draw(32),
                                      largest << draw(2)};
-    g->room_bytes = g->room_bytes > OPAL_CRYPTFILE_BLOCK_MAX ? largest : g->room_bytes;
+    g->redo_bytes = g->redo_bytes > OPAL_CRYPTFILE_BLOCK_MAX ? largest : g->redo_bytes;
     g->map_bytes = 0 == g->header_bytes ? 3072 : 4096 * (1 + (uint32_t) draw(100));
     do {
-        uint64_t entries = up_to(g->group_bytes / smallest + map->region_count + 32 * draw(3), 32), before = 28672 + (uint64_t) g->rooms * g->room_bytes;
-        g->control_bytes = up_to(before + 128 * entries, g->room_bytes > 4096 ? g->room_bytes : 4096);
+        uint64_t entries = up_to(g->group_bytes / smallest + map->region_count + 32 * draw(3), 32), before = 28672 + (uint64_t) g->redo_rooms * g->redo_bytes;
+        g->control_bytes = up_to(before + 128 * entries, g->redo_bytes > 4096 ? g->redo_bytes : 4096);
         g->entries = (uint32_t) entries;
         g->group_bytes *= g->control_bytes < g->group_bytes ? 1 : 2;
     } while (g->control_bytes >= g->group_bytes);
@@ -241,9 +241,9 @@ static void check_control_area(const opal_cryptfile_geometry_t *g)
     EXPECT(opal_cryptfile_geometry_table_at(g, 1, 0) == g->header_bytes + 8192);
     EXPECT(opal_cryptfile_geometry_table_at(g, 4, 0) + 4096 == opal_cryptfile_geometry_head_at(g, 0, 1));
     EXPECT(opal_cryptfile_geometry_table_at(g, 2, 1) == g->header_bytes + 16384 * g->group_bytes + 12288);
-    EXPECT(opal_cryptfile_geometry_head_at(g, 3, g->rooms) + 128 <= control + 28672);
-    EXPECT(opal_cryptfile_geometry_room_at(g, 3, 1) >= control + 28672);
-    EXPECT(opal_cryptfile_geometry_room_at(g, 3, g->rooms) + g->room_bytes == opal_cryptfile_geometry_entry_at(g, 3, 0));
+    EXPECT(opal_cryptfile_geometry_head_at(g, 3, g->redo_rooms) + 128 <= control + 28672);
+    EXPECT(opal_cryptfile_geometry_redo_at(g, 3, 1) >= control + 28672);
+    EXPECT(opal_cryptfile_geometry_redo_at(g, 3, g->redo_rooms) + g->redo_bytes == opal_cryptfile_geometry_entry_at(g, 3, 0));
     EXPECT(opal_cryptfile_geometry_entry_at(g, 3, g->entries - 1) + 128 == opal_cryptfile_geometry_place(g, largest));
     uint64_t maps_end = opal_cryptfile_geometry_map_at(g, 1) + g->map_bytes, seal_at = opal_cryptfile_geometry_seal_at(g);
     uint64_t roots_end = seal_at + 80 + UINT64_C(32) * opal_cryptfile_geometry_roots(g);
@@ -314,7 +314,7 @@ static void by_default(void)
     add_region_at(&map, 0, 1, false, &run, 1, 65536);
     EXPECT(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(&map, 300));
     EXPECT(16u << 20 == map.geometry.group_bytes && 262144 == map.geometry.control_bytes && 0 == map.geometry.header_bytes);
-    EXPECT(288 == map.geometry.entries && 3 == map.geometry.rooms && 65536 == map.geometry.room_bytes && 3072 == map.geometry.map_bytes);
+    EXPECT(288 == map.geometry.entries && 3 == map.geometry.redo_rooms && 65536 == map.geometry.redo_bytes && 3072 == map.geometry.map_bytes);
     opal_cryptfile_tiling_free(&map.regions[0].tiling);
     free(map.regions);
 }
@@ -347,7 +347,7 @@ static void at_random(void)
         check_entries(&map, group);
         EXPECT(opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(g, group, g->entries - 1)) <
                opal_cryptfile_geometry_head_lock(opal_cryptfile_geometry_head_at(g, 0, 1)));
-        EXPECT(opal_cryptfile_geometry_head_lock(opal_cryptfile_geometry_head_at(g, group, g->rooms)) < UINT64_C(1) << 63);
+        EXPECT(opal_cryptfile_geometry_head_lock(opal_cryptfile_geometry_head_at(g, group, g->redo_rooms)) < UINT64_C(1) << 63);
         for (uint32_t r = 0; r < map.region_count; ++r) {
             if (map.regions[r].encrypted) {
                 check_byte(&map, &map.regions[r], sizes[i]);
@@ -389,17 +389,17 @@ static void test_bounds(void)
     REFUSED(good, header_bytes, 1u << 20);              /* with a small map's place */
     static const uint32_t maps[] = {0, 3071, 3072, 4097, 524288, 65u << 20, UINT32_MAX};
     static const uint32_t entries[] = {0, 31, 33, 320, 1u << 31, UINT32_MAX, UINT32_MAX - 31};
-    static const uint32_t rooms[] = {0, 4, 33, UINT32_MAX};
+    static const uint32_t redo_rooms[] = {0, 4, 33, UINT32_MAX};
     static const uint32_t sizes[] = {0, 256, 511, 4097, 131072, 1u << 25, 1u << 31};
     for (unsigned i = 0; i < 7; ++i) {
         REFUSED(large, map_bytes, maps[i]);
         REFUSED(good, entries, entries[i]);
-        REFUSED(good, rooms, rooms[i % 4]);
-        REFUSED(good, room_bytes, sizes[i]);
+        REFUSED(good, redo_rooms, redo_rooms[i % 4]);
+        REFUSED(good, redo_bytes, sizes[i]);
     }
     REFUSED(good, map_bytes, 4096);
     g = good;
-    g.room_bytes = 512;
+    g.redo_bytes = 512;
     UNIT_CHECK(OPAL_CRYPT_OK == parse_of(&g));
     g.control_bytes += 512;                             /* whole rooms, but not whole pages */
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == parse_of(&g));

@@ -40,8 +40,8 @@ static void check_geometry(const vector_block_t *vector, opal_cryptfile_map_t *m
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_parse(bytes, g));
     UNIT_CHECK(g->group_bytes == (uint64_t) number_of(vector, "G") && g->control_bytes == (uint64_t) number_of(vector, "T"));
     UNIT_CHECK(g->header_bytes == (uint64_t) number_of(vector, "H") && g->map_bytes == (uint32_t) number_of(vector, "m"));
-    UNIT_CHECK(g->entries == (uint32_t) number_of(vector, "N") && g->rooms == (uint32_t) number_of(vector, "W"));
-    UNIT_CHECK(g->room_bytes == (uint32_t) number_of(vector, "b"));
+    UNIT_CHECK(g->entries == (uint32_t) number_of(vector, "N") && g->redo_rooms == (uint32_t) number_of(vector, "W"));
+    UNIT_CHECK(g->redo_bytes == (uint32_t) number_of(vector, "b"));
     opal_cryptfile_geometry_write(g, again);
     UNIT_EQUAL_BYTES(bytes, again, sizeof(bytes));
 }
@@ -388,12 +388,12 @@ static void ignore_changed(const one_file_t *file, const one_changed_t *changed)
     (void) changed;
 }
 
-static void test_places(void)
+static void test_map_copies(void)
 {
     FILE *input = vector_file("onefile-v1.txt");
     static vector_block_t vector;
     opal_cryptfile_map_t *map = NULL;
-    unsigned geometries = 0, places = 0;
+    unsigned geometries = 0, copies = 0;
 
     UNIT_GROUP("geometries, and where things lie");
     while (vector_next(input, &vector)) {
@@ -404,17 +404,17 @@ static void test_places(void)
             ++geometries;
         } else if (kind_is(&vector, "place")) {
             check_place(&vector, map);
-            ++places;
+            ++copies;
         }
     }
-    UNIT_CHECK(9 == geometries && 54 == places);
+    UNIT_CHECK(9 == geometries && 54 == copies);
     opal_cryptfile_map_destroy(map);
     fclose(input);
 }
 
 int main(void)
 {
-    test_places();
+    test_map_copies();
     UNIT_GROUP("files, and what was made of them");
     one_walk(check_good, check_changed);
     UNIT_CHECK(7 == good_count && 241 == changed_count);

@@ -37,7 +37,7 @@ static opal_cryptfile_t *engine_of(memory_t *memory, const one_image_t *image, o
 }
 
 /* "region:group:block=forged ..." of all blocks that do not read. */
-static void blocks_that_do_not_read(opal_cryptfile_t *file, uint64_t end, char *text, size_t room)
+static void blocks_that_do_not_read(opal_cryptfile_t *file, uint64_t end, char *text, size_t capacity)
 {
     const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
     uint64_t size = opal_cryptfile_geometry_size(&map->geometry, end), data = opal_cryptfile_geometry_data(&map->geometry);
@@ -59,7 +59,7 @@ static void blocks_that_do_not_read(opal_cryptfile_t *file, uint64_t end, char *
                 }
                 UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_check(file, r, block, &condition, &bytes));
                 if (OPAL_CRYPTFILE_BLOCK_TORN == condition || OPAL_CRYPTFILE_BLOCK_BAD == condition) {
-                    used += (size_t) snprintf(text + used, room - used, "%s%u:%u:%u=%s", 0 == used ? "" : " ", (unsigned) r, (unsigned) g,
+                    used += (size_t) snprintf(text + used, capacity - used, "%s%u:%u:%u=%s", 0 == used ? "" : " ", (unsigned) r, (unsigned) g,
                                               (unsigned) k, OPAL_CRYPTFILE_BLOCK_TORN == condition ? "torn" : "forged");
                 }
                 ++block_count;
@@ -69,22 +69,22 @@ static void blocks_that_do_not_read(opal_cryptfile_t *file, uint64_t end, char *
 }
 
 /* Every room that was ever used is complete, by its check; returns how many there are. */
-static unsigned rooms_complete(const memory_t *memory, const opal_cryptfile_geometry_t *geometry)
+static unsigned redo_complete(const memory_t *memory, const opal_cryptfile_geometry_t *geometry)
 {
     unsigned complete = 0;
 
     for (uint64_t g = 0; g * geometry->group_bytes < memory->size; ++g) {
-        for (uint32_t w = 1; w <= geometry->rooms; ++w) {
+        for (uint32_t w = 1; w <= geometry->redo_rooms; ++w) {
             uint64_t at = opal_cryptfile_geometry_head_at(geometry, g, w);
-            uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
+            uint8_t head[OPAL_CRYPTFILE_REDO_HEAD_BYTES];
             if (at + sizeof(head) > memory->size || 0 == memory->bytes[at + 16]) {
                 continue;
             }
             memcpy(head, memory->bytes + at, sizeof(head));
-            memset(head + OPAL_CRYPTFILE_ROOM_CHECK_AT, 0, 4);
+            memset(head + OPAL_CRYPTFILE_REDO_CHECK_AT, 0, 4);
             uint32_t check = opal_cryptfile_crc(0, head, sizeof(head));
-            check = opal_cryptfile_crc(check, memory->bytes + opal_cryptfile_geometry_room_at(geometry, g, w), opal_crypt_le_get32(head + 20));
-            UNIT_CHECK(check == opal_crypt_le_get32(memory->bytes + at + OPAL_CRYPTFILE_ROOM_CHECK_AT));
+            check = opal_cryptfile_crc(check, memory->bytes + opal_cryptfile_geometry_redo_at(geometry, g, w), opal_crypt_le_get32(head + 20));
+            UNIT_CHECK(check == opal_crypt_le_get32(memory->bytes + at + OPAL_CRYPTFILE_REDO_CHECK_AT));
             ++complete;
         }
     }
@@ -132,7 +132,7 @@ static void good_file(const one_file_t *one)
     const opal_cryptfile_map_t *map = opal_cryptfile_map_of(file);
     blocks_that_do_not_read(file, one->image.size, text, sizeof(text));
     UNIT_CHECK('\0' == text[0]);
-    UNIT_CHECK((0 == strcmp("rooms", one->name) ? 3 : 0) <= rooms_complete(&memory, &map->geometry));
+    UNIT_CHECK((0 == strcmp("rooms", one->name) ? 3 : 0) <= redo_complete(&memory, &map->geometry));
     if (one->sealed) {
         uint8_t hash[OPAL_CRYPT_HASH_BYTES];
         opal_crypt_why_t why = {.topic = NULL};
@@ -346,7 +346,7 @@ static void test_random(const char *name, const region_spec_t *specs, unsigned c
     }
     UNIT_CHECK(OPAL_CRYPT_OK == get_bytes(file, 0, buffer, sizeof(buffer), &got) && got == shadow.size);
     UNIT_CHECK(0 == memcmp(buffer, shadow.bytes, shadow.size));
-    UNIT_CHECK(0 == wrong && rooms_complete(&memory, &geometry) > 2);
+    UNIT_CHECK(0 == wrong && redo_complete(&memory, &geometry) > 2);
     seal_and_demand(name, &memory, file, specs, count, &shadow);
     if (NULL != directory) {
         leave_file(name, &memory, opal_cryptfile_map_of(file), &shadow);
@@ -429,9 +429,9 @@ static void test_death(const char *name, bool overwrite, bool atomic)
 {
     static uint8_t before[SHADOW], after[SHADOW];
     enum { DATA = GROUP_DATA, FROM = DATA - 5 * B - 100, TO = DATA + 6 * B + 77 };
-    memory_t base, memory = {.life = -1};
+    memory_t base, memory = {.writes_left = -1};
     bool died = true;
-    long life = 0;
+    long writes_left = 0;
 
     UNIT_GROUP("%s: death at each write", name);
     memory_init(&base);
@@ -447,13 +447,13 @@ static void test_death(const char *name, bool overwrite, bool atomic)
     opal_cryptfile_destroy(file);
     memcpy(after, before, sizeof(after));
     memset(after + FROM, 'b', TO - FROM);
-    for (; died; ++life) {
+    for (; died; ++writes_left) {
         memory_copy(&memory, &base);
-        memory.life = life;
+        memory.writes_left = writes_left;
         file = open_file(&memory.super, whole, 1, NULL);
         died = OPAL_CRYPT_OK != put_all(file, FROM, after + FROM, TO - FROM, atomic);
         opal_cryptfile_destroy(file);
-        memory.life = -1;
+        memory.writes_left = -1;
         memory.locks = 0;
         file = open_file(&memory.super, whole, 1, NULL);
         check_either(file, before, after, overwrite ? 0 : FROM, TO, !overwrite);
@@ -462,8 +462,8 @@ static void test_death(const char *name, bool overwrite, bool atomic)
         UNIT_CHECK(0 == memory.locks);
         opal_cryptfile_destroy(file);
     }
-    printf("  %ld points of death\n", life - 1);
-    UNIT_CHECK(life > 10);
+    printf("  %ld points of death\n", writes_left - 1);
+    UNIT_CHECK(writes_left > 10);
     memory_free(&base);
     memory_free(&memory);
 }

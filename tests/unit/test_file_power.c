@@ -2,18 +2,18 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * A node loses power.  The storage keeps writes in a cache: of the pieces written since
- * the last barrier, any may be there afterwards, and others are lost.  A life is some
+ * the last barrier, any may be there afterwards, and others are lost.  A run is some
  * writes, cuts and syncs, of blocks at the border of two groups; it ends with a loss of
  * power or a kill, and the next one goes on with what it finds.
  *
  * With the engine's barriers nothing is lost that was synced: each block reads as it
- * was at the last sync, or as a later step made it.  Without them the same lives lose
+ * was at the last sync, or as a later step made it.  Without them the same runs lose
  * blocks: else the test would show nothing.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
 
-enum { B = 512, BLOCKS = 70, SIZE = B * BLOCKS, SECTOR = 256, VERSIONS = 64, LIVES = 6, STEPS = 8 };
+enum { B = 512, BLOCKS = 70, SIZE = B * BLOCKS, SECTOR = 256, VERSIONS = 64, RUNS = 6, STEPS = 8 };
 enum { BASE = GROUP_DATA - BLOCKS / 2 * B };     /* where the first block is in the file */
 
 static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false, 1, {{0, 1, 0}}}};
@@ -30,16 +30,16 @@ typedef struct power {
     memory_t now;                       /* as processes see it; first, for memory_of() */
     memory_t stable;
     pending_t *pending;
-    size_t count, room;
+    size_t count, capacity;
     bool heeds;                         /* the engine's barriers */
     unsigned long barriers;
 } power_t;
 
 static void remember(power_t *power, const pending_t *op)
 {
-    if (power->count == power->room) {
-        power->room = 2 * power->room + 64;
-        power->pending = realloc(power->pending, power->room * sizeof(*op));
+    if (power->count == power->capacity) {
+        power->capacity = 2 * power->capacity + 64;
+        power->pending = realloc(power->pending, power->capacity * sizeof(*op));
         UNIT_REQUIRE(NULL != power->pending);
     }
     power->pending[power->count++] = *op;
@@ -101,7 +101,7 @@ static int power_resize(opal_cryptfile_storage_t *storage, uint64_t bytes)
 }
 
 /* `percent` of the pieces reach the storage; the others are lost. */
-static void settle_cache(power_t *power, unsigned percent, uint64_t *random)
+static void write_back_cache(power_t *power, unsigned percent, uint64_t *random)
 {
     for (size_t i = 0; i < power->count; ++i) {
         *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -122,7 +122,7 @@ static int power_barrier(opal_cryptfile_storage_t *storage)
     }
     ++power->barriers;
     if (power->heeds) {
-        settle_cache(power, 100, &unused);
+        write_back_cache(power, 100, &unused);
     }
     return OPAL_CRYPT_OK;
 }
@@ -231,7 +231,7 @@ static unsigned wrong_blocks(power_t *power)
     return wrong;
 }
 
-/* ---- lives ---- */
+/* ---- runs ---- */
 
 static void expect_write(opal_cryptfile_t *file, uint64_t from, const uint8_t *bytes, size_t count)
 {
@@ -262,26 +262,26 @@ static int step(power_t *power, opal_cryptfile_t *file, uint64_t *random)
     static uint8_t text[SIZE];
     opal_cryptfile_outcome_t outcome;
     uint64_t what = draw(random, 10), from = draw(random, 2) ? draw(random, 4 * B) : 62 * B + draw(random, 4 * B);
-    long life = power->now.life;
+    long writes_left = power->now.writes_left;
 
-    power->now.life = -1;               /* the model looks, too */
+    power->now.writes_left = -1;        /* the model looks, too */
     if (0 == what) {
         uint64_t unused = 0;
-        settle_cache(power, 100, &unused);
+        write_back_cache(power, 100, &unused);
         UNIT_REQUIRE(power->now.size == power->stable.size);
         only_now(power);
-        power->now.life = life;
+        power->now.writes_left = writes_left;
         return OPAL_CRYPT_OK;
     }
     if (1 == what) {
         expect_cut(file, from);
-        power->now.life = life;
+        power->now.writes_left = writes_left;
         return opal_cryptfile_resize(file, BASE + from, &outcome);
     }
     size_t count = 1 + (size_t) draw(random, 4 * B);
     fill(text, (int) count, (int) draw(random, 1000000));
     expect_write(file, from, text, count);
-    power->now.life = life;
+    power->now.writes_left = writes_left;
     return opal_cryptfile_write(file, &(opal_cryptfile_request_t){text, BASE + from, count}, 1, false, &outcome);
 }
 
@@ -289,12 +289,12 @@ static void lose_power(power_t *power, uint64_t *random)
 {
     static const unsigned percents[] = {0, 30, 60, 90, 100};
 
-    settle_cache(power, percents[draw(random, 5)], random);
+    write_back_cache(power, percents[draw(random, 5)], random);
     memory_copy(&power->now, &power->stable);
 }
 
-/* Blocks that are wrong after any of the lives; *ends counts lives. */
-static unsigned lives(uint64_t seed, bool heeds, unsigned *ends)
+/* Blocks that are wrong after any of the runs; *ends counts runs. */
+static unsigned crash_runs(uint64_t seed, bool heeds, unsigned *ends)
 {
     power_t power = {.heeds = heeds};
     uint64_t random = seed * 2654435761u + 1, unused = 0;
@@ -304,17 +304,17 @@ static unsigned lives(uint64_t seed, bool heeds, unsigned *ends)
     memory_init(&power.stable);
     power.now.super = (opal_cryptfile_storage_t){memory_read, power_write, memory_size, power_resize, power_zero,
                                                     memory_lock, memory_unlock, memory_try_lock, power_barrier, power_barrier, NULL};
-    group_rooms = 1 + (uint32_t) draw(&random, 3);
+    group_redo_rooms = 1 + (uint32_t) draw(&random, 3);
     UNIT_REQUIRE(OPAL_CRYPT_OK == power_resize(&power.now.super, 8192));
-    settle_cache(&power, 100, &unused);
+    write_back_cache(&power, 100, &unused);
     memset(&model, 0, sizeof(model));
     only_now(&power);
-    for (int life = 0; life < LIVES && 0 == wrong; ++life) {
+    for (int run = 0; run < RUNS && 0 == wrong; ++run) {
         opal_cryptfile_t *file = opened(&power);
-        power.now.life = (long) draw(&random, 0 == draw(&random, 2) ? 40 : 400);
+        power.now.writes_left = (long) draw(&random, 0 == draw(&random, 2) ? 40 : 400);
         for (int i = 0; i < STEPS && OPAL_CRYPT_OK == step(&power, file, &random); ++i) {
         }
-        power.now.life = -1;
+        power.now.writes_left = -1;
         power.now.locks = 0;
         opal_cryptfile_destroy(file);
         if (draw(&random, 4) > 1) {
@@ -334,27 +334,27 @@ static unsigned lives(uint64_t seed, bool heeds, unsigned *ends)
     return wrong;
 }
 
-static void test_lives(const char *name, bool heeds, unsigned seeds)
+static void test_crash_runs(const char *name, bool heeds, unsigned seeds)
 {
     unsigned lost = 0, ends = 0;
 
     UNIT_GROUP("%s", name);
     for (unsigned seed = 1; seed <= seeds; ++seed) {
-        unsigned wrong = lives(seed, heeds, &ends);
+        unsigned wrong = crash_runs(seed, heeds, &ends);
         if (wrong > 0 && heeds) {
             printf("  seed %u: %u blocks are lost\n", seed, wrong);
         }
         lost += wrong;
     }
-    printf("  %u blocks lost in %u lives\n", lost, ends);
+    printf("  %u blocks lost in %u runs\n", lost, ends);
     UNIT_CHECK(heeds == (0 == lost));
 }
 
 int main(int argc, char **argv)
 {
     providers_init();
-    test_lives("with barriers nothing is lost", true, argc > 1 ? (unsigned) atoi(argv[1]) : 500);
-    test_lives("without them blocks are lost", false, 60);
+    test_crash_runs("with barriers nothing is lost", true, argc > 1 ? (unsigned) atoi(argv[1]) : 500);
+    test_crash_runs("without them blocks are lost", false, 60);
     providers_fini();
     return unit_done();
 }

@@ -140,7 +140,7 @@ typedef struct plan {
     bool unwatched;                     /* the control */
 } plan_t;
 
-static void tell(opal_cryptfile_t *file, opal_cryptfile_t *other)
+static void exchange_witnesses(opal_cryptfile_t *file, opal_cryptfile_t *other)
 {
     uint8_t *bytes[2], *all;
     size_t count[2];
@@ -197,7 +197,7 @@ static job_t job(memory_t *memory, const memory_t *old, const plan_t *plan)
             opal_cryptfile_seal_cut(other, plan->cut, true);
             UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_resize(other, BYTES, &outcome));
         }
-        tell(file, other);
+        exchange_witnesses(file, other);
         if (OPAL_CRYPT_OK != seal_with(file, 9, bytes_in(memory), !plan->unwatched, &why)) {
             UNIT_CHECK(NULL != why.topic && 0 == strcmp(why.topic, "file-seal-foreign"));
             result = JOB_CANNOT_SEAL;
@@ -370,7 +370,7 @@ static void test_between(const memory_t *sealed, const memory_t *old)
         opal_cryptfile_t *file = open_it(&memory);
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_check(file, &tree, hash, &why));
         opal_cryptfile_seal_watch(file, BYTES);
-        tell(file, file);
+        exchange_witnesses(file, file);
         for (uint32_t i = 0; i < 2; ++i) {
             UNIT_CHECK(!watched || OPAL_CRYPT_OK == opal_cryptfile_tree_accept(file, i, BYTES, &outcome, &why));
             UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_tree_fields(file, i, BYTES, &outcome));

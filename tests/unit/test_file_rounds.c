@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 enum { REGIONS = 3, PROCESSES = 3, CALLS = 6, HALF = 6, BLOCKS = 2 * HALF, B_MOST = 4096, LOCKS = 256, OPS = PROCESSES * CALLS + 8 };
-enum { CALLS_MOST = 400000 };           /* to the storage, in one life; more: a process waits for ever */
+enum { CALLS_MOST = 400000 };           /* to the storage, by one process; more: a process waits for ever */
 
 /* ---- a draw ---- */
 
@@ -62,7 +62,7 @@ static void wait_for_turn(int me)
 typedef struct process {
     opal_cryptfile_storage_t super;
     int number;                         /* PROCESSES: the test itself */
-    long life;                          /* pieces that it may write; < 0: for ever */
+    long writes_left;                   /* pieces that it may write; < 0: for ever */
     opal_cryptfile_grant_t grants[REGIONS + 1];
 } process_t;
 
@@ -102,7 +102,7 @@ static bool enter(opal_cryptfile_storage_t *storage)
     pthread_mutex_lock(&file_lock);
     UNIT_REQUIRE(++now < CALLS_MOST);
     errno = EIO;
-    return 0 != process->life;
+    return 0 != process->writes_left;
 }
 
 static int leave(int rc)
@@ -123,11 +123,11 @@ static int process_write(opal_cryptfile_storage_t *storage, const opal_cryptfile
     if (!enter(storage)) {
         return leave(OPAL_CRYPT_ERR_STORAGE);
     }
-    memory.life = process->life;
+    memory.writes_left = process->writes_left;
     int rc = memory_write(&memory.super, extents, count);
-    process->life = memory.life;
-    memory.life = -1;
-    if (0 == process->life) {
+    process->writes_left = memory.writes_left;
+    memory.writes_left = -1;
+    if (0 == process->writes_left) {
         unlock_all(process->number);
     }
     return leave(rc);
@@ -194,7 +194,7 @@ static int process_unlock(opal_cryptfile_storage_t *storage, uint64_t at, uint64
 static process_t process_of(int number)
 {
     process_t process = {.super = {process_read, process_write, process_size, process_resize, NULL, process_lock, process_unlock, process_try},
-                         .number = number, .life = -1};
+                         .number = number, .writes_left = -1};
 
     for (int i = 0; i <= REGIONS; ++i) {
         process.grants[i] = OPAL_CRYPTFILE_GRANT_SEAL;
@@ -218,7 +218,7 @@ static void draw_map(void)
         specs[i] = (region_spec_t){1, ciphers[draw(3)], 512u << draw(4), 0, at[REGIONS + 1], false, 1, {{at[i], at[i + 1] - at[i], 0}}};
     }
     specs[REGIONS] = (region_spec_t){0, 0, 0, 0, at[REGIONS + 1], false, 1, {{at[REGIONS], at[REGIONS + 1] - at[REGIONS], 0}}};
-    group_rooms = 1 + (uint32_t) draw(4);
+    group_redo_rooms = 1 + (uint32_t) draw(4);
 }
 
 /* The blocks of a region that are written: the last ones of group 0, and the first ones of group 1. */
@@ -385,7 +385,7 @@ static void *live(void *arg)
                : 0 == draw(4) ? read_one(file, call, region, first)
                               : write_some(file, call, region, first, 1 + (unsigned) draw(BLOCKS - first), 0 == draw(3));
     }
-    UNIT_CHECK(good || 0 == process->life);
+    UNIT_CHECK(good || 0 == process->writes_left);
     opal_cryptfile_destroy(file);
     free(call);
     pthread_mutex_lock(&turn_lock);
@@ -417,7 +417,7 @@ static unsigned run_all(bool one_key)
 
     for (int i = 0; i < PROCESSES; ++i) {
         processes[i] = process_of(i);
-        processes[i].life = 0 == draw(2) ? -1 : (long) draw(200);
+        processes[i].writes_left = 0 == draw(2) ? -1 : (long) draw(200);
         for (int k = 0; k < REGIONS && one_key; ++k) {
             processes[i].grants[k] = i == k ? OPAL_CRYPTFILE_GRANT_SEAL : OPAL_CRYPTFILE_GRANT_NONE;
         }
@@ -431,7 +431,7 @@ static unsigned run_all(bool one_key)
     pthread_mutex_unlock(&turn_lock);
     for (int i = 0; i < PROCESSES; ++i) {
         pthread_join(threads[i], NULL);
-        dead += 0 == processes[i].life;
+        dead += 0 == processes[i].writes_left;
     }
     return dead;
 }

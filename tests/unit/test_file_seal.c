@@ -211,7 +211,7 @@ static void test_attacks(const memory_t *sealed, const memory_t *old, const uint
     memory_free(&memory);
 }
 
-static void test_life(const memory_t *sealed)
+static void test_reopened(const memory_t *sealed)
 {
     memory_t memory;
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
@@ -221,14 +221,14 @@ static void test_life(const memory_t *sealed)
     memory_copy(&memory, sealed);
     set_state(&memory, OPAL_CRYPTFILE_STATE_OPEN);
     UNIT_CHECK(REFUSED == reader(&memory, true, NULL) && FINE == reader(&memory, false, NULL));
-    for (long life = 1; life < 6; ++life) {     /* mark, head, room, data, entry */
+    for (long writes_left = 1; writes_left < 6; ++writes_left) { /* mark, head, room, data, entry */
         memory_copy(&memory, sealed);
         opal_cryptfile_t *file = open_it(&memory);
         uint8_t fresh[BLOCK];
         memset(fresh, 0x5c, sizeof(fresh));
-        memory.life = life;
+        memory.writes_left = writes_left;
         (void) put_bytes(file, 9 * BLOCK, fresh, BLOCK);
-        memory.life = -1;
+        memory.writes_left = -1;
         opal_cryptfile_destroy(file);
         seal(&memory, hash);
         UNIT_CHECK(FINE == reader(&memory, true, hash));
@@ -287,7 +287,7 @@ int main(void)
                !opal_cryptfile_seal_parse("12", again));
     test_good(&memory, hash);
     test_attacks(&memory, &old, hash);
-    test_life(&memory);
+    test_reopened(&memory);
     test_small();
     memory_free(&memory);
     memory_free(&old);

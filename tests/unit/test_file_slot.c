@@ -7,9 +7,9 @@
 #include "opal/mca/common/cryptfile/file/slot.h"
 #include "tests/unit/unit.h"
 
-static opal_cryptfile_slot_t slot_with(uint32_t room, bool pending, uint8_t seed)
+static opal_cryptfile_slot_t slot_with(uint32_t redo, bool pending, uint8_t seed)
 {
-    opal_cryptfile_slot_t slot = {.used = true, .pending = pending, .room = room, .plain_bytes = 500u + seed, .counter = 7u + seed};
+    opal_cryptfile_slot_t slot = {.used = true, .pending = pending, .redo = redo, .plain_bytes = 500u + seed, .counter = 7u + seed};
 
     memset(slot.salt, 0x50 + seed, sizeof(slot.salt));
     memset(slot.tag, 0xa0 + seed, sizeof(slot.tag));
@@ -18,7 +18,7 @@ static opal_cryptfile_slot_t slot_with(uint32_t room, bool pending, uint8_t seed
 
 static void test_entry(void)
 {
-    const opal_cryptfile_slot_t none = {.used = false}, first = {.pending = true, .room = 3};
+    const opal_cryptfile_slot_t none = {.used = false}, first = {.pending = true, .redo = 3};
     const opal_cryptfile_slot_t entries[][2] = {{none, none}, {slot_with(0, false, 1), none}, {slot_with(0, false, 1), first},
                                                 {slot_with(2, false, 1), slot_with((1u << 24) - 1, true, 2)}};
     static const int newer[] = {-1, 0, 0, 1};
@@ -30,7 +30,7 @@ static void test_entry(void)
         opal_cryptfile_entry_write(entries[i], bytes);
         for (int k = 0; k < 2; ++k) {
             UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + k * OPAL_CRYPTFILE_SLOT_BYTES, 512, &slots[k]));
-            UNIT_CHECK(opal_cryptfile_slot_same(&slots[k], &entries[i][k]) && slots[k].room == entries[i][k].room &&
+            UNIT_CHECK(opal_cryptfile_slot_same(&slots[k], &entries[i][k]) && slots[k].redo == entries[i][k].redo &&
                        slots[k].pending == entries[i][k].pending);
         }
         opal_cryptfile_entry_write(slots, again);
@@ -39,29 +39,29 @@ static void test_entry(void)
     }
 }
 
-static void test_room(void)
+static void test_redo(void)
 {
-    const opal_cryptfile_room_t room = {.region = 4, .block = (UINT64_C(1) << 40) + 9, .slot = slot_with(3, true, 1), .before = slot_with(1, false, 2)};
-    uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], again[OPAL_CRYPTFILE_ROOM_HEAD_BYTES];
-    opal_cryptfile_room_t read, other;
+    const opal_cryptfile_redo_room_t redo = {.region = 4, .block = (UINT64_C(1) << 40) + 9, .slot = slot_with(3, true, 1), .before = slot_with(1, false, 2)};
+    uint8_t head[OPAL_CRYPTFILE_REDO_HEAD_BYTES], again[OPAL_CRYPTFILE_REDO_HEAD_BYTES];
+    opal_cryptfile_redo_room_t read, other;
     unsigned unseen = 0;
 
     UNIT_GROUP("a room's head: written and read, every byte flipped");
-    opal_cryptfile_room_write(&room, head);
-    UNIT_REQUIRE(opal_cryptfile_room_parse(head, 4, 512, &read));
-    UNIT_CHECK(4 == read.region && room.block == read.block && opal_cryptfile_slot_same(&room.slot, &read.slot) &&
-               opal_cryptfile_slot_same(&room.before, &read.before));
-    UNIT_CHECK(0 == read.slot.room && !read.slot.pending && 0 == read.before.room);     /* of the version alone */
-    opal_cryptfile_room_write(&read, again);
+    opal_cryptfile_redo_write(&redo, head);
+    UNIT_REQUIRE(opal_cryptfile_redo_parse(head, 4, 512, &read));
+    UNIT_CHECK(4 == read.region && redo.block == read.block && opal_cryptfile_slot_same(&redo.slot, &read.slot) &&
+               opal_cryptfile_slot_same(&redo.before, &read.before));
+    UNIT_CHECK(0 == read.slot.redo && !read.slot.pending && 0 == read.before.redo);     /* of the version alone */
+    opal_cryptfile_redo_write(&read, again);
     UNIT_EQUAL_BYTES(head, again, sizeof(head));
     for (unsigned at = 0; at < sizeof(head); ++at) {
         head[at] ^= 0x81;
-        unseen += opal_cryptfile_room_parse(head, 4, 512, &other) && other.block == room.block &&
-                  opal_cryptfile_slot_same(&other.slot, &room.slot) && opal_cryptfile_slot_same(&other.before, &room.before);
+        unseen += opal_cryptfile_redo_parse(head, 4, 512, &other) && other.block == redo.block &&
+                  opal_cryptfile_slot_same(&other.slot, &redo.slot) && opal_cryptfile_slot_same(&other.before, &redo.before);
         head[at] ^= 0x81;
     }
     UNIT_CHECK(0 == unseen);
-    UNIT_CHECK(!opal_cryptfile_room_parse(head, 3, 512, &other) && !opal_cryptfile_room_parse(head, 4, 64, &other));
+    UNIT_CHECK(!opal_cryptfile_redo_parse(head, 3, 512, &other) && !opal_cryptfile_redo_parse(head, 4, 64, &other));
 }
 
 static void test_slots(void)
@@ -95,7 +95,7 @@ static void test_slots(void)
     for (unsigned bit = 2; bit < 32; ++bit) {
         bytes[bit / 8] ^= (uint8_t) (1u << bit % 8);
         UNIT_CHECK((bit < 8 ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_OK) == opal_cryptfile_slot_parse(bytes, 512, &read));
-        UNIT_CHECK(!read.pending && (bit < 8 ? 0 : 1u << (bit - 8)) == read.room);     /* a mark, but no room */
+        UNIT_CHECK(!read.pending && (bit < 8 ? 0 : 1u << (bit - 8)) == read.redo);     /* a mark, but no room */
         bytes[bit / 8] ^= (uint8_t) (1u << bit % 8);
     }
     bytes[0] = 2;
@@ -110,14 +110,14 @@ static void test_slots(void)
         }
         bytes[0] = 4;
         bytes[1] = 9;
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes, 512, &read) && !read.used && read.pending && 9 == read.room);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes, 512, &read) && !read.used && read.pending && 9 == read.redo);
     }
 }
 
 int main(void)
 {
     test_entry();
-    test_room();
+    test_redo();
     test_slots();
     return unit_done();
 }

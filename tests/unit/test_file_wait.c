@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One file: a call that gets no room, because another process has locked the block that needs it, waits moment by
- * moment; the storage reports that and ends it; the call goes on when the lock is released.
+ * One file: a call that gets no room, because another process has locked the block that needs it, waits in
+ * steps; the storage reports that and ends it; the call goes on when the lock is released.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -15,7 +15,7 @@ static const region_spec_t spec[1] = {{1, OPAL_AEAD_AES_128_GCM, B, 0, 1, false,
 static uint8_t before[B * BLOCKS], after[B * BLOCKS], out[B * BLOCKS];
 
 static uint64_t held;                   /* by another process; 0: nothing is */
-static unsigned moments, patient;       /* moment number `patient` fails; 0: the lock is released in the third */
+static unsigned waits, patient;         /* wait number `patient` fails; 0: the lock is released in the third */
 
 static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
@@ -23,27 +23,27 @@ static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t byt
     return *got ? memory_lock(storage, at, bytes, exclusive) : OPAL_CRYPT_OK;
 }
 
-static int moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
+static int wait_once(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
 {
     (void) storage;
-    UNIT_CHECK(at == held && (0 == moments) == (0 == wait->since));
-    wait->since = ++moments;
-    if (patient == moments) {
+    UNIT_CHECK(at == held && (0 == waits) == (0 == wait->since));
+    wait->since = ++waits;
+    if (patient == waits) {
         errno = ETIMEDOUT;
         return OPAL_CRYPT_ERR_STORAGE;
     }
-    held = 0 == patient && 3 == moments ? 0 : held;
+    held = 0 == patient && 3 == waits ? 0 : held;
     return OPAL_CRYPT_OK;
 }
 
 /* Overwrite block 5, as another process than the one that died in block 0. */
-static int overwrite(memory_t *memory, const memory_t *left, unsigned for_moments)
+static int overwrite(memory_t *memory, const memory_t *left, unsigned until_wait)
 {
     memory_copy(memory, left);
     opal_cryptfile_t *file = open_file(&memory->super, spec, 1, NULL);
     held = opal_cryptfile_geometry_entry_lock(opal_cryptfile_geometry_entry_at(&opal_cryptfile_map_of(file)->geometry, 0, 0));
-    moments = 0;
-    patient = for_moments;
+    waits = 0;
+    patient = until_wait;
     int rc = put_bytes(file, 5 * B, after + 5 * B, B);
     int error = errno;
 
@@ -72,30 +72,30 @@ int main(void)
 
     providers_init();
     UNIT_GROUP("the only room is needed by a block that others have locked");
-    group_rooms = 1;
+    group_redo_rooms = 1;
     fill(before, sizeof(before), 1);
     fill(after, sizeof(after), 2);
     memory_init(&whole);
     memory_init(&left);
     memory_init(&memory);
     memory.super.try_lock = try_lock;
-    memory.super.moment = moment;
+    memory.super.wait_once = wait_once;
     opal_cryptfile_t *file = open_file(&whole.super, spec, 1, NULL);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, before, sizeof(before)));
     opal_cryptfile_destroy(file);
-    for (long life = 1; died; ++life) {
+    for (long writes_left = 1; died; ++writes_left) {
         memory_copy(&left, &whole);
-        left.life = life;
+        left.writes_left = writes_left;
         file = open_file(&left.super, spec, 1, NULL);
         died = OPAL_CRYPT_OK != put_bytes(file, 0, after, B);
         opal_cryptfile_destroy(file);
-        left.life = -1;
-        if (OPAL_CRYPT_OK == overwrite(&memory, &left, 0) && 0 == moments) {
+        left.writes_left = -1;
+        if (OPAL_CRYPT_OK == overwrite(&memory, &left, 0) && 0 == waits) {
             UNIT_CHECK(reads(&memory, after));
             continue;
         }
-        UNIT_CHECK(3 == moments && reads(&memory, after));
-        UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == overwrite(&memory, &left, 7) && ETIMEDOUT == errno && 7 == moments && reads(&memory, before));
+        UNIT_CHECK(3 == waits && reads(&memory, after));
+        UNIT_CHECK(OPAL_CRYPT_ERR_STORAGE == overwrite(&memory, &left, 7) && ETIMEDOUT == errno && 7 == waits && reads(&memory, before));
         ++needed;
     }
     printf("  the room was needed after %u deaths\n", needed);

@@ -30,7 +30,7 @@ typedef struct copy {
     uint32_t region;
     uint64_t plain;                     /* where `bytes` begin in the region's stream, which is cut into blocks */
     uint8_t *bytes;
-    size_t room, have;                  /* have: requested so far */
+    size_t capacity, have;              /* have: requested so far */
     opal_cryptfile_request_t requests[REQUESTS];
     size_t count;
 } copy_t;
@@ -81,12 +81,12 @@ static int ask(copy_t *copy, uint64_t offset, uint64_t count)
     int code = MPICRYPT_OK;
 
     while (count > 0 && MPICRYPT_OK == code) {
-        size_t here = copy->room - copy->have < count ? copy->room - copy->have : (size_t) count;
+        size_t here = copy->capacity - copy->have < count ? copy->capacity - copy->have : (size_t) count;
         copy->requests[copy->count++] = (opal_cryptfile_request_t){copy->bytes + copy->have, offset, here};
         copy->have += here;
         offset += here;
         count -= here;
-        if (copy->have == copy->room || REQUESTS == copy->count) {
+        if (copy->have == copy->capacity || REQUESTS == copy->count) {
             code = flush(copy);
         }
     }
@@ -131,26 +131,26 @@ static int copy_rest(copy_t *copy, uint32_t rest)
     return MPICRYPT_OK == code ? flush(copy) : code;
 }
 
-static size_t room_for_blocks(const opal_cryptfile_map_t *map)
+static size_t copy_capacity(const opal_cryptfile_map_t *map)
 {
-    size_t room = PART_BYTES;
+    size_t capacity = PART_BYTES;
 
     for (uint32_t i = 0; i < map->region_count; ++i) {
-        room = map->regions[i].block_bytes > room ? map->regions[i].block_bytes : room;
+        capacity = map->regions[i].block_bytes > capacity ? map->regions[i].block_bytes : capacity;
     }
-    return room;
+    return capacity;
 }
 
 static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
 {
     copy_t *copy = calloc(1, sizeof(*copy));
-    size_t room = room_for_blocks(from->map);
-    uint8_t *bytes = malloc(room);
+    size_t capacity = copy_capacity(from->map);
+    uint8_t *bytes = malloc(capacity);
     opal_cryptfile_outcome_t outcome;
     int code = NULL == copy || NULL == bytes ? failed(to->path) : MPICRYPT_OK;
 
     if (MPICRYPT_OK == code) {
-        *copy = (copy_t){.from = from, .to = to, .bytes = bytes, .room = room};
+        *copy = (copy_t){.from = from, .to = to, .bytes = bytes, .capacity = capacity};
     }
     for (uint32_t i = 0; MPICRYPT_OK == code && i < from->map->region_count; ++i) {
         copy->region = i;
@@ -165,7 +165,7 @@ static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
         code = failed(to->path);
     }
     if (NULL != bytes) {
-        opal_crypt_wipe(bytes, room);
+        opal_crypt_wipe(bytes, capacity);
     }
     free(bytes);
     free(copy);

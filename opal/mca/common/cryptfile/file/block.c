@@ -242,7 +242,7 @@ int opal_cryptfile_block_seal(opal_cryptfile_blocks_t *blocks, uint64_t block,
     }
     slot->used = true;
     slot->pending = false;
-    slot->room = 0;
+    slot->redo = 0;
     slot->plain_bytes = plain_bytes;
     int rc = take_counter(blocks, &sealer, &slot->counter);
     if (OPAL_CRYPT_OK != rc) {

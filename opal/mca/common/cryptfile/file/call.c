@@ -58,28 +58,28 @@ static int enlarge(uint8_t **memory, size_t *have, size_t want)
     return OPAL_CRYPT_OK;
 }
 
-int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
-                             uint32_t block_bytes)
+int opal_cryptfile_work_reserve(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
+                                uint32_t block_bytes)
 {
     size_t part = opal_cryptfile_run_part(file, block_bytes, blocks) * block_bytes;
-    int rc = enlarge(&work->cipher, &work->cipher_room, part);
+    int rc = enlarge(&work->cipher, &work->cipher_capacity, part);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = enlarge(&work->plain, &work->plain_room, part);
+        rc = enlarge(&work->plain, &work->plain_capacity, part);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = enlarge(&work->old, &work->old_room, 2 * (size_t) block_bytes);
+        rc = enlarge(&work->old, &work->old_capacity, 2 * (size_t) block_bytes);
     }
-    if (OPAL_CRYPT_OK == rc && work->block_room < blocks) {
+    if (OPAL_CRYPT_OK == rc && work->block_capacity < blocks) {
         free(work->slot_bytes);
         free(work->slots);
         free(work->fresh);
-        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_ENTRY_BYTES + OPAL_CRYPTFILE_ROOM_HEAD_BYTES));
+        work->slot_bytes = malloc(blocks * (OPAL_CRYPTFILE_ENTRY_BYTES + OPAL_CRYPTFILE_REDO_HEAD_BYTES));
         work->slots = malloc(blocks * sizeof(*work->slots));
         work->fresh = malloc(blocks * sizeof(*work->fresh));
-        work->block_room = blocks;
+        work->block_capacity = blocks;
         if (NULL == work->slot_bytes || NULL == work->slots || NULL == work->fresh) {
-            work->block_room = 0;
+            work->block_capacity = 0;
             rc = OPAL_CRYPT_ERR_MEMORY;
         }
     }
@@ -112,14 +112,14 @@ int opal_cryptfile_extent_add(opal_cryptfile_work_t *work, uint64_t at, void *by
         last->count += count;
         return OPAL_CRYPT_OK;
     }
-    if (work->extent_count == work->extent_room) {
-        size_t larger_room = 0 == work->extent_room ? 64 : 2 * work->extent_room;
-        opal_cryptfile_extent_t *larger = realloc(work->extents, larger_room * sizeof(*larger));
+    if (work->extent_count == work->extent_capacity) {
+        size_t larger_capacity = 0 == work->extent_capacity ? 64 : 2 * work->extent_capacity;
+        opal_cryptfile_extent_t *larger = realloc(work->extents, larger_capacity * sizeof(*larger));
         if (NULL == larger) {
             return OPAL_CRYPT_ERR_MEMORY;
         }
         work->extents = larger;
-        work->extent_room = larger_room;
+        work->extent_capacity = larger_capacity;
     }
     work->extents[work->extent_count++] = (opal_cryptfile_extent_t){at, bytes, count};
     return OPAL_CRYPT_OK;

@@ -12,7 +12,7 @@ static int take_work(opal_cryptfile_t *file, uint32_t region, opal_cryptfile_wor
     int rc = opal_cryptfile_work_take(file, work);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_work_room(file, *work, 1, file->map->regions[region].block_bytes);
+        rc = opal_cryptfile_work_reserve(file, *work, 1, file->map->regions[region].block_bytes);
         if (OPAL_CRYPT_OK != rc) {
             opal_cryptfile_work_give(file, *work);
         }

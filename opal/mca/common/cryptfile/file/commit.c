@@ -28,18 +28,18 @@
 
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run)
 {
-    uint32_t rooms = 0;
+    uint32_t redo_rooms = 0;
 
-    work->rooms.count = work->rooms.range_count = 0;
+    work->redo_rooms.count = work->redo_rooms.range_count = 0;
     for (uint64_t i = 0; i < run->count; ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
         slots->overwritten = opal_cryptfile_entry_newer(slots->slot) >= 0 && !slots->behind;
-        rooms += slots->overwritten;
+        redo_rooms += slots->overwritten;
     }
-    if (0 == rooms) {
+    if (0 == redo_rooms) {
         return OPAL_CRYPT_OK;
     }
-    int rc = opal_cryptfile_rooms_take(file, work, run, rooms);
+    int rc = opal_cryptfile_redo_take(file, work, run, redo_rooms);
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_barrier(file) : rc;
 }
 
@@ -64,7 +64,7 @@ static int put_entries(opal_cryptfile_work_t *work, uint64_t from, uint64_t to, 
         bool generation;
         opal_cryptfile_slot_t *next = &slots->slot[opal_cryptfile_entry_next(slots->slot, &generation)];
         *next = work->fresh[i];
-        next->room = slots->room;       /* if this write is cut at a page, the room's version counts */
+        next->redo = slots->redo;       /* if this write is cut at a page, the room's version counts */
         rc = put_entry(work, at, i);
     }
     return rc;
@@ -83,11 +83,11 @@ int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     int rc = put_entries(work, entered, from, at);
     uint64_t i = from;
 
-    for (; OPAL_CRYPT_OK == rc && i < run->count && (!work->slots[i].overwritten || used < work->rooms.count); ++i) {
+    for (; OPAL_CRYPT_OK == rc && i < run->count && (!work->slots[i].overwritten || used < work->redo_rooms.count); ++i) {
         opal_cryptfile_slots_t *slots = &work->slots[i];
         if (slots->overwritten) {
-            slots->room = work->rooms.numbers[used++];
-            slots->room_at = opal_cryptfile_room_at(file, run->region, run->first + i, slots->room);
+            slots->redo = work->redo_rooms.numbers[used++];
+            slots->redo_at = opal_cryptfile_redo_at(file, run->region, run->first + i, slots->redo);
             opal_cryptfile_mark(slots);
             rc = put_entry(work, at, i);
         }
@@ -97,8 +97,8 @@ int opal_cryptfile_commit_round(opal_cryptfile_t *file, opal_cryptfile_work_t *w
     return OPAL_CRYPT_OK == rc && from > 0 ? opal_cryptfile_barrier(file) : rc;
 }
 
-static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
-                       const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
+static int redo_rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
+                            const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
 {
     uint32_t block_bytes = file->map->regions[run->region].block_bytes;
     uint8_t *heads = work->slot_bytes + run->count * OPAL_CRYPTFILE_ENTRY_BYTES;
@@ -108,21 +108,21 @@ static int rooms_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
         const opal_cryptfile_slot_t *fresh = &work->fresh[from + i];
         const opal_cryptfile_slots_t *slots = &work->slots[from + i];
-        uint8_t *head = heads + (from + i) * OPAL_CRYPTFILE_ROOM_HEAD_BYTES;
-        if (0 == slots->room) {
+        uint8_t *head = heads + (from + i) * OPAL_CRYPTFILE_REDO_HEAD_BYTES;
+        if (0 == slots->redo) {
             continue;
         }
-        const opal_cryptfile_room_t room = {run->region, run->first + from + i, *fresh,
-                                               slots->slot[opal_cryptfile_entry_newer(slots->slot)]};
-        opal_cryptfile_room_write(&room, head);
-        opal_crypt_le_put32(head + OPAL_CRYPTFILE_ROOM_CHECK_AT,
-                            opal_cryptfile_room_check(head, work->cipher + i * block_bytes, fresh->plain_bytes));
-        rc = opal_cryptfile_extent_add(work, slots->room_at.head, head, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
+        const opal_cryptfile_redo_room_t redo = {run->region, run->first + from + i, *fresh,
+                                                 slots->slot[opal_cryptfile_entry_newer(slots->slot)]};
+        opal_cryptfile_redo_write(&redo, head);
+        opal_crypt_le_put32(head + OPAL_CRYPTFILE_REDO_CHECK_AT,
+                            opal_cryptfile_redo_check(head, work->cipher + i * block_bytes, fresh->plain_bytes));
+        rc = opal_cryptfile_extent_add(work, slots->redo_at.head, head, OPAL_CRYPTFILE_REDO_HEAD_BYTES);
     }
     for (uint64_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {       /* after the heads of all */
         const opal_cryptfile_slots_t *slots = &work->slots[from + i];
-        rc = 0 == slots->room ? OPAL_CRYPT_OK
-             : opal_cryptfile_extent_add(work, slots->room_at.cipher, work->cipher + i * block_bytes, work->fresh[from + i].plain_bytes);
+        rc = 0 == slots->redo ? OPAL_CRYPT_OK
+             : opal_cryptfile_extent_add(work, slots->redo_at.cipher, work->cipher + i * block_bytes, work->fresh[from + i].plain_bytes);
     }
     if (OPAL_CRYPT_OK == rc && work->extent_count > 0) {
         rc = file->storage->write(file->storage, work->extents, work->extent_count);
@@ -151,7 +151,7 @@ static int data_write(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
 int opal_cryptfile_commit_part(opal_cryptfile_t *file, opal_cryptfile_work_t *work,
                                const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count)
 {
-    int rc = rooms_write(file, work, run, from, count);
+    int rc = redo_rooms_write(file, work, run, from, count);
 
     return OPAL_CRYPT_OK == rc ? data_write(file, work, run, from, count) : rc;
 }
@@ -162,5 +162,5 @@ int opal_cryptfile_commit_end(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
 
     error = OPAL_CRYPT_OK == error ? write_entries(file, work) : error;
     rc = OPAL_CRYPT_OK == rc ? error : rc;
-    return opal_cryptfile_rooms_give(file, work, rc);
+    return opal_cryptfile_redo_give(file, work, rc);
 }

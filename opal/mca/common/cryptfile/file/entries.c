@@ -24,16 +24,16 @@ void opal_cryptfile_entry_parse(const opal_cryptfile_t *file, const uint8_t *byt
         const uint8_t *slot = bytes + i * OPAL_CRYPTFILE_SLOT_BYTES;
         bool bad = OPAL_CRYPT_OK != opal_cryptfile_slot_parse(slot, capacity, &slots->slot[i]);
         slots->bad[i] = (bad && 0 != memcmp(slot, void_slot, sizeof(void_slot))) ||
-                        slots->slot[i].room > opal_cryptfile_geometry_of(file)->rooms;
+                        slots->slot[i].redo > opal_cryptfile_geometry_of(file)->redo_rooms;
         slots->slot[i] = slots->bad[i] ? (opal_cryptfile_slot_t){.used = false} : slots->slot[i];
     }
     int newer = opal_cryptfile_entry_newer(slots->slot);
     for (int i = 0; i < 2; ++i) {
         slots->slot[i].pending = slots->slot[i].pending && newer >= 0 && i != newer;
-        slots->slot[i].room = slots->slot[i].used || slots->slot[i].pending ? slots->slot[i].room : 0;
+        slots->slot[i].redo = slots->slot[i].used || slots->slot[i].pending ? slots->slot[i].redo : 0;
     }
     slots->behind = newer >= 0 && slots->slot[!newer].pending;
-    slots->room = 0;
+    slots->redo = 0;
     memcpy(slots->sealed, bytes + OPAL_CRYPTFILE_SLOTS_BYTES, sizeof(slots->sealed));
 }
 

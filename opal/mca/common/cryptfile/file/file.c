@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The life of an open file: its map and the state of its regions.
+ * An open file from its creation to its end: its map and the state of its regions.
  */
 #include "file_object.h"
 #include "opal/mca/common/crypt/base/secmem.h"

@@ -64,7 +64,7 @@ struct opal_cryptfile_storage {
     int (*sync)(opal_cryptfile_storage_t *storage);
     /* Wait a moment: another process has locked the byte, and blocking on the lock could deadlock.  The storage
      * reports a long wait, and ends it with ETIMEDOUT.  NULL: it does neither. */
-    int (*moment)(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait);
+    int (*wait_once)(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait);
 };
 
 static inline int opal_cryptfile_storage_sync(opal_cryptfile_storage_t *storage)
@@ -72,7 +72,7 @@ static inline int opal_cryptfile_storage_sync(opal_cryptfile_storage_t *storage)
     return NULL == storage->sync ? OPAL_CRYPT_OK : storage->sync(storage);
 }
 
-/* ---- life ---- */
+/* ---- from creation to the end ---- */
 
 typedef struct opal_cryptfile opal_cryptfile_t;
 

@@ -35,7 +35,7 @@ typedef struct opal_cryptfile_region_state {
     bool has_root;
     uint64_t before_blocks;                     /* watched: blocks that were there at opening, and were not cut off */
     struct opal_cryptfile_seal_base *bases;     /* versions by others that a part of a block was written over */
-    size_t base_count, base_room;
+    size_t base_count, base_capacity;
     uint8_t *ours;                              /* at sealing: every S of the job, sorted */
     size_t ours_count;
     uint8_t *accepted;                          /* for each group, a hash of the fields to seal */
@@ -110,12 +110,12 @@ void opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint64_t offset, 
 /* Where the entry of a block lies, which has a capacity. */
 uint64_t opal_cryptfile_entry_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block);
 
-typedef struct opal_cryptfile_room_place {
+typedef struct opal_cryptfile_redo_place {
     uint64_t head, cipher;
-} opal_cryptfile_room_place_t;
+} opal_cryptfile_redo_place_t;
 
 /* Where the room of this number is in the block's group; head 0: there is none. */
-opal_cryptfile_room_place_t opal_cryptfile_room_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number);
+opal_cryptfile_redo_place_t opal_cryptfile_redo_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number);
 
 /* ---- plan ---- */
 
@@ -143,9 +143,9 @@ typedef struct opal_cryptfile_plan {
     uint64_t end;                       /* bytes of the file from here on are not planned */
     uint64_t planned;
     opal_cryptfile_piece_t *pieces;
-    size_t piece_count, piece_room;
+    size_t piece_count, piece_capacity;
     opal_cryptfile_copied_t *copies;
-    size_t copy_count, copy_room;
+    size_t copy_count, copy_capacity;
 } opal_cryptfile_plan_t;
 
 /* The next pieces, at most `limit`, sorted by region and place, without
@@ -188,38 +188,38 @@ typedef struct opal_cryptfile_slots {
     bool behind;                        /* an overwrite was cut short, and is not finished */
     uint8_t sealed[OPAL_CRYPT_HASH_BYTES];      /* the sealed field */
     bool overwritten;                   /* through a room */
-    uint32_t room;                      /* for the overwrite that is under way; 0: none yet, or it needs none */
-    opal_cryptfile_room_place_t room_at;
+    uint32_t redo;                      /* for the overwrite that is under way; 0: none yet, or it needs none */
+    opal_cryptfile_redo_place_t redo_at;
 } opal_cryptfile_slots_t;
 
 /* Rooms of a group that a call holds. */
-typedef struct opal_cryptfile_rooms {
-    opal_cryptfile_range_t ranges[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];
-    uint32_t numbers[OPAL_CRYPTFILE_GROUP_ROOMS_MAX];   /* rising */
+typedef struct opal_cryptfile_redo_rooms {
+    opal_cryptfile_range_t ranges[OPAL_CRYPTFILE_REDO_ROOMS_MAX];
+    uint32_t numbers[OPAL_CRYPTFILE_REDO_ROOMS_MAX];    /* rising */
     uint32_t range_count, count;
-} opal_cryptfile_rooms_t;
+} opal_cryptfile_redo_rooms_t;
 
 typedef struct opal_cryptfile_work {
     struct opal_cryptfile_work *next;
-    uint8_t *cipher, *plain;            /* room for a part of a run, aligned to a page */
+    uint8_t *cipher, *plain;            /* space for a part of a run, aligned to a page */
     uint8_t *old;                       /* of one block: data, then a room's ciphertext */
-    size_t cipher_room, plain_room, old_room;
+    size_t cipher_capacity, plain_capacity, old_capacity;
     uint8_t *slot_bytes;                /* entries of a run, then the heads of its rooms */
     opal_cryptfile_slots_t *slots;
     opal_cryptfile_slot_t *fresh;
-    size_t block_room;
-    opal_cryptfile_rooms_t rooms;       /* for the overwrites of a run */
+    size_t block_capacity;
+    opal_cryptfile_redo_rooms_t redo_rooms; /* for the overwrites of a run */
     const opal_cryptfile_range_t *held; /* the block locks that the call holds */
     opal_cryptfile_extent_t *extents;
-    size_t extent_count, extent_room;
+    size_t extent_count, extent_capacity;
 } opal_cryptfile_work_t;
 
 int opal_cryptfile_work_take(opal_cryptfile_t *file, opal_cryptfile_work_t **work);
 void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work);
 void opal_cryptfile_work_end(opal_cryptfile_t *file);
 /* Memory for a run of `blocks` blocks. */
-int opal_cryptfile_work_room(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
-                             uint32_t block_bytes);
+int opal_cryptfile_work_reserve(const opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint64_t blocks,
+                                uint32_t block_bytes);
 
 /* What an atomic call holds throughout: the locks of all blocks from the first to the last. */
 typedef struct opal_cryptfile_held {
@@ -267,19 +267,19 @@ int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t 
 /* ---- rooms ---- */
 
 /* The check in the head of a complete room, which covers everything but itself. */
-uint32_t opal_cryptfile_room_check(const uint8_t head[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes);
+uint32_t opal_cryptfile_redo_check(const uint8_t head[OPAL_CRYPTFILE_REDO_HEAD_BYTES], const uint8_t *cipher, uint32_t cipher_bytes);
 
 /* What a room holds, and its B bytes in `cipher`; *there: it is of this block.  The number comes from
  * storage: it may name a room that does not exist, or that has another block by now. */
-int opal_cryptfile_room_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
-                             opal_cryptfile_room_t *room, uint8_t *cipher, bool *there);
+int opal_cryptfile_redo_read(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number,
+                             opal_cryptfile_redo_room_t *redo, uint8_t *cipher, bool *there);
 
 /* Take rooms of the run's group for this call alone, into work->rooms: at least one, at most `wanted`.  The run's
  * entries are in work->slots.  No block's mark leads to what the rooms hold.  May wait for other processes.  And give
  * them back: returns rc, like range_unlock. */
-int opal_cryptfile_rooms_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
+int opal_cryptfile_redo_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                     uint32_t wanted);
-int opal_cryptfile_rooms_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc);
+int opal_cryptfile_redo_give(opal_cryptfile_t *file, opal_cryptfile_work_t *work, int rc);
 
 /* ---- one block (recover.c) ---- */
 
@@ -289,7 +289,7 @@ typedef struct opal_cryptfile_found {
         OPAL_CRYPTFILE_FOUND_HOLE,
         OPAL_CRYPTFILE_FOUND_CURRENT,   /* data with the newer slot */
         OPAL_CRYPTFILE_FOUND_AHEAD,     /* data with a room's slot */
-        OPAL_CRYPTFILE_FOUND_ROOM,      /* a room's ciphertext */
+        OPAL_CRYPTFILE_FOUND_REDO,      /* a room's ciphertext */
         OPAL_CRYPTFILE_FOUND_OLDER      /* data with the older slot */
     } how;
     opal_cryptfile_slot_t slot;         /* unused: a hole */
@@ -313,7 +313,7 @@ int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, u
 
 /* Under the lock of a block, with its entry in `slots`: redo the overwrite from its room, without the key.
  * A block that was cut is left alone. */
-int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_room_t *room,
+int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_redo_room_t *redo,
                         opal_cryptfile_slots_t *slots);
 
 /* Mark, in the slot that is written next, the room of the overwrite. */
@@ -322,7 +322,7 @@ static inline void opal_cryptfile_mark(opal_cryptfile_slots_t *slots)
     opal_cryptfile_slot_t *next = &slots->slot[!opal_cryptfile_entry_newer(slots->slot)];
 
     next->pending = true;
-    next->room = slots->room;
+    next->redo = slots->redo;
 }
 
 /* Before anything of a run is overwritten, with its entries in work->slots: take rooms.  commit_end must follow, even

@@ -29,7 +29,7 @@ enum { SEAL_BYTES = 80, ROOT_BYTES = OPAL_CRYPT_HASH_BYTES };
 static_assert(3 * 8 + 4 * 4 == OPAL_CRYPTFILE_GEOMETRY_BYTES, "geometry");
 static_assert(SMALL_MAP_AT + SMALL_MAP == SMALL_MAP_1_AT && SMALL_MAP_1_AT + SMALL_MAP <= FIRST_BYTES, "small map places");
 static_assert(FIRST_BYTES + 4 * TABLE_BYTES == HEADS_AT, "tables of four levels");
-static_assert(HEADS_AT + OPAL_CRYPTFILE_GROUP_ROOMS_MAX * ENTRY <= FREE_AT, "heads of rooms");
+static_assert(HEADS_AT + OPAL_CRYPTFILE_REDO_ROOMS_MAX * ENTRY <= FREE_AT, "heads of rooms");
 
 /* ---- the geometry itself ---- */
 
@@ -50,11 +50,11 @@ static bool header_valid(const geometry_t *g)
 /* All values are bounded before the last line multiplies and adds them, so that it cannot overflow. */
 static bool geometry_valid(const geometry_t *g)
 {
-    return two_to_some(g->group_bytes, MIB, UINT64_C(1) << 36) && two_to_some(g->room_bytes, OPAL_CRYPTFILE_BLOCK_MIN, OPAL_CRYPTFILE_BLOCK_MAX) &&
-           g->rooms >= 1 && g->rooms <= OPAL_CRYPTFILE_GROUP_ROOMS_MAX && g->entries >= 32 && g->entries < UINT32_C(1) << 31 &&
+    return two_to_some(g->group_bytes, MIB, UINT64_C(1) << 36) && two_to_some(g->redo_bytes, OPAL_CRYPTFILE_BLOCK_MIN, OPAL_CRYPTFILE_BLOCK_MAX) &&
+           g->redo_rooms >= 1 && g->redo_rooms <= OPAL_CRYPTFILE_REDO_ROOMS_MAX && g->entries >= 32 && g->entries < UINT32_C(1) << 31 &&
            0 == g->entries % 32 && g->control_bytes > 0 && g->control_bytes < g->group_bytes && 0 == g->control_bytes % 4096 &&
-           0 == g->control_bytes % g->room_bytes && header_valid(g) &&
-           FREE_AT + (uint64_t) g->rooms * g->room_bytes + (uint64_t) ENTRY * g->entries <= g->control_bytes;
+           0 == g->control_bytes % g->redo_bytes && header_valid(g) &&
+           FREE_AT + (uint64_t) g->redo_rooms * g->redo_bytes + (uint64_t) ENTRY * g->entries <= g->control_bytes;
 }
 
 void opal_cryptfile_geometry_write(const geometry_t *g, uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES])
@@ -64,8 +64,8 @@ void opal_cryptfile_geometry_write(const geometry_t *g, uint8_t bytes[OPAL_CRYPT
     put64(bytes + 16, g->header_bytes);
     put32(bytes + 24, g->map_bytes);
     put32(bytes + 28, g->entries);
-    put32(bytes + 32, g->rooms);
-    put32(bytes + 36, g->room_bytes);
+    put32(bytes + 32, g->redo_rooms);
+    put32(bytes + 36, g->redo_bytes);
 }
 
 int opal_cryptfile_geometry_parse(const uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES], geometry_t *g)
@@ -146,14 +146,14 @@ uint64_t opal_cryptfile_geometry_entry_at(const geometry_t *g, uint64_t group, u
     return control_at(g, group) + g->control_bytes - ENTRY * (g->entries - entry);
 }
 
-uint64_t opal_cryptfile_geometry_head_at(const geometry_t *g, uint64_t group, uint32_t room)
+uint64_t opal_cryptfile_geometry_head_at(const geometry_t *g, uint64_t group, uint32_t redo)
 {
-    return control_at(g, group) + HEADS_AT + (uint64_t) ENTRY * (room - 1);
+    return control_at(g, group) + HEADS_AT + (uint64_t) ENTRY * (redo - 1);
 }
 
-uint64_t opal_cryptfile_geometry_room_at(const geometry_t *g, uint64_t group, uint32_t room)
+uint64_t opal_cryptfile_geometry_redo_at(const geometry_t *g, uint64_t group, uint32_t redo)
 {
-    return opal_cryptfile_geometry_entry_at(g, group, 0) - (uint64_t) (g->rooms - room + 1) * g->room_bytes;
+    return opal_cryptfile_geometry_entry_at(g, group, 0) - (uint64_t) (g->redo_rooms - redo + 1) * g->redo_bytes;
 }
 
 uint64_t opal_cryptfile_geometry_table_at(const geometry_t *g, unsigned level, uint64_t node)
@@ -248,7 +248,7 @@ int opal_cryptfile_geometry_fits(const opal_cryptfile_map_t *map, size_t map_byt
             ++encrypted;
         }
     }
-    if (0 == encrypted || largest > g->room_bytes || encrypted > opal_cryptfile_geometry_roots(g) || map_bytes > g->map_bytes - 4 ||
+    if (0 == encrypted || largest > g->redo_bytes || encrypted > opal_cryptfile_geometry_roots(g) || map_bytes > g->map_bytes - 4 ||
         map_bytes > OPAL_CRYPTFILE_MAP_MAX_BYTES - 4) {
         return OPAL_CRYPT_ERR_AUTH;
     }

@@ -22,11 +22,11 @@
 #define OPAL_CRYPTFILE_GEOMETRY_BYTES   40
 #define OPAL_CRYPTFILE_END_MAX          (UINT64_C(1) << 61)     /* of F: locks are beyond it */
 #define OPAL_CRYPTFILE_ENTRY_BYTES 128u   /* slot, slot, what was sealed */
-#define OPAL_CRYPTFILE_GROUP_ROOMS_MAX  32u
+#define OPAL_CRYPTFILE_REDO_ROOMS_MAX  32u
 
 typedef struct opal_cryptfile_geometry {
     uint64_t group_bytes, control_bytes, header_bytes;  /* G, T, H; G is 0: not chosen yet */
-    uint32_t map_bytes, entries, rooms, room_bytes;     /* m, N, W, b */
+    uint32_t map_bytes, entries, redo_rooms, redo_bytes; /* m, N, W, b */
 } opal_cryptfile_geometry_t;
 
 void opal_cryptfile_geometry_write(const opal_cryptfile_geometry_t *geometry, uint8_t bytes[OPAL_CRYPTFILE_GEOMETRY_BYTES]);
@@ -60,8 +60,8 @@ uint32_t opal_cryptfile_geometry_roots(const opal_cryptfile_geometry_t *geometry
 /* ---- control areas; rooms count from 1 ---- */
 
 uint64_t opal_cryptfile_geometry_entry_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint64_t entry);
-uint64_t opal_cryptfile_geometry_head_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint32_t room);
-uint64_t opal_cryptfile_geometry_room_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint32_t room);
+uint64_t opal_cryptfile_geometry_head_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint32_t redo);
+uint64_t opal_cryptfile_geometry_redo_at(const opal_cryptfile_geometry_t *geometry, uint64_t group, uint32_t redo);
 /* `level`: 1 to 4. */
 uint64_t opal_cryptfile_geometry_table_at(const opal_cryptfile_geometry_t *geometry, unsigned level, uint64_t node);
 

@@ -15,7 +15,7 @@
 #define MIB (UINT64_C(1) << 20)
 
 enum { FREE_AT = 28672, ENTRY = OPAL_CRYPTFILE_ENTRY_BYTES, SMALL_MAP = 3072, SMALL_ROOTS = 13, PAGE = 4096, PART = 262144 };
-enum { ROOMS_BYTES = 196608 };          /* of ciphertext in rooms, or at least three rooms */
+enum { REDO_BYTES = 196608 };           /* of ciphertext in rooms, or at least three rooms */
 
 static uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -65,7 +65,7 @@ static int choose_control(opal_cryptfile_map_t *map, const sizes_t *sizes)
             return rc;
         }
         uint64_t entries = up(opal_cryptfile_geometry_data(g) / sizes->smallest + active + 32, 32);
-        uint64_t more = up(FREE_AT + (uint64_t) g->rooms * g->room_bytes + ENTRY * entries, unit);
+        uint64_t more = up(FREE_AT + (uint64_t) g->redo_rooms * g->redo_bytes + ENTRY * entries, unit);
         if (more <= g->control_bytes) {
             break;
         }
@@ -78,11 +78,11 @@ int opal_cryptfile_geometry_choose(opal_cryptfile_map_t *map, size_t map_bytes)
 {
     opal_cryptfile_geometry_t *g = &map->geometry;
     const sizes_t sizes = sizes_of(map);
-    uint32_t rooms = ROOMS_BYTES / sizes.largest;
+    uint32_t redo_rooms = REDO_BYTES / sizes.largest;
 
-    rooms = rooms < 3 ? 3 : rooms > OPAL_CRYPTFILE_GROUP_ROOMS_MAX ? OPAL_CRYPTFILE_GROUP_ROOMS_MAX : rooms;
-    *g = (opal_cryptfile_geometry_t){.group_bytes = larger(16 * MIB, 256 * (uint64_t) sizes.largest), .rooms = rooms,
-                                     .room_bytes = sizes.largest, .map_bytes = SMALL_MAP};
+    redo_rooms = redo_rooms < 3 ? 3 : redo_rooms > OPAL_CRYPTFILE_REDO_ROOMS_MAX ? OPAL_CRYPTFILE_REDO_ROOMS_MAX : redo_rooms;
+    *g = (opal_cryptfile_geometry_t){.group_bytes = larger(16 * MIB, 256 * (uint64_t) sizes.largest), .redo_rooms = redo_rooms,
+                                     .redo_bytes = sizes.largest, .map_bytes = SMALL_MAP};
     for (;; g->group_bytes *= 2) {      /* with small blocks a third is entries, with many regions more */
         int rc = choose_control(map, &sizes);
         if (OPAL_CRYPT_OK != rc) {
@@ -92,7 +92,7 @@ int opal_cryptfile_geometry_choose(opal_cryptfile_map_t *map, size_t map_bytes)
             break;
         }
     }
-    g->entries = (uint32_t) ((g->control_bytes - FREE_AT - (uint64_t) g->rooms * g->room_bytes) / ENTRY / 32 * 32);
+    g->entries = (uint32_t) ((g->control_bytes - FREE_AT - (uint64_t) g->redo_rooms * g->redo_bytes) / ENTRY / 32 * 32);
     if (map_bytes + 4 > SMALL_MAP || sizes.encrypted > SMALL_ROOTS) {
         uint32_t roots = 2 * sizes.encrypted < OPAL_CRYPTFILE_REGIONS_MAX ? 2 * sizes.encrypted : OPAL_CRYPTFILE_REGIONS_MAX;
         g->map_bytes = (uint32_t) up(2 * (map_bytes + 4), PAGE);

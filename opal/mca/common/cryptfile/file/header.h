@@ -79,7 +79,7 @@ int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cr
 int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES], const opal_cryptfile_header_t *header,
                                  opal_cryptfile_copy_t *chosen, bool *differ, opal_crypt_why_t *why);
 
-/* ---- on the storage (places.c) ---- */
+/* ---- on the storage (map_store.c) ---- */
 
 /* Read the start of the file.  *magic: it is like one of ours; else the rest is not set.  ERR_STORAGE, and the errors
  * of header_parse and state_parse. */

@@ -133,12 +133,12 @@ void opal_cryptfile_locks_behind(const opal_cryptfile_t *file, uint64_t offset, 
 
 /* ---- rooms ---- */
 
-opal_cryptfile_room_place_t opal_cryptfile_room_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number)
+opal_cryptfile_redo_place_t opal_cryptfile_redo_at(const opal_cryptfile_t *file, uint32_t region, uint64_t block, uint32_t number)
 {
     const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(file);
     uint64_t group = group_of(file, region, block);
 
-    return number < 1 || number > geometry->rooms ? (opal_cryptfile_room_place_t){.head = 0}
-           : (opal_cryptfile_room_place_t){opal_cryptfile_geometry_head_at(geometry, group, number),
-                                           opal_cryptfile_geometry_room_at(geometry, group, number)};
+    return number < 1 || number > geometry->redo_rooms ? (opal_cryptfile_redo_place_t){.head = 0}
+           : (opal_cryptfile_redo_place_t){opal_cryptfile_geometry_head_at(geometry, group, number),
+                                           opal_cryptfile_geometry_redo_at(geometry, group, number)};
 }

@@ -65,7 +65,7 @@ static int finish_end(lengthening_t *l, uint32_t region, uint64_t block)
     opal_cryptfile_found_t found;
     uint64_t at;
     int rc = NULL == l->file->regions[region]->blocks ? OPAL_CRYPT_OK
-             : opal_cryptfile_work_room(l->file, l->work, 1, l->file->map->regions[region].block_bytes);
+             : opal_cryptfile_work_reserve(l->file, l->work, 1, l->file->map->regions[region].block_bytes);
 
     if (OPAL_CRYPT_OK != rc || NULL == l->file->regions[region]->blocks) {
         return rc;
@@ -119,7 +119,7 @@ static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
 }
 
 /* Find out what must be done. */
-static int look(lengthening_t *l)
+static int find_work(lengthening_t *l)
 {
     const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(l->file);
     uint64_t bytes;
@@ -150,7 +150,7 @@ static int do_it(lengthening_t *l, const opal_cryptfile_range_t *held)
 int opal_cryptfile_lengthen(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_range_t *held, uint64_t end)
 {
     lengthening_t l = {.file = file, .work = work, .end = end};
-    int rc = look(&l);
+    int rc = find_work(&l);
 
     return OPAL_CRYPT_OK == rc ? do_it(&l, held) : rc;
 }
@@ -165,7 +165,7 @@ int opal_cryptfile_lengthen_lock(opal_cryptfile_t *file, opal_cryptfile_work_t *
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
-        rc = look(&l);
+        rc = find_work(&l);
         bool all = 0 == l.last || (range->first <= l.first && l.last <= range->last);
         rc = OPAL_CRYPT_OK == rc && all ? do_it(&l, range) : rc;
         if (OPAL_CRYPT_OK == rc && all) {

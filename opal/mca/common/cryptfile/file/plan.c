@@ -19,14 +19,14 @@ static int add_piece(opal_cryptfile_plan_t *plan, const opal_cryptfile_piece_t *
         last->bytes += piece->bytes;
         return OPAL_CRYPT_OK;
     }
-    if (plan->piece_count == plan->piece_room) {
-        size_t larger_room = 0 == plan->piece_room ? 64 : 2 * plan->piece_room;
-        opal_cryptfile_piece_t *larger = realloc(plan->pieces, larger_room * sizeof(*larger));
+    if (plan->piece_count == plan->piece_capacity) {
+        size_t larger_capacity = 0 == plan->piece_capacity ? 64 : 2 * plan->piece_capacity;
+        opal_cryptfile_piece_t *larger = realloc(plan->pieces, larger_capacity * sizeof(*larger));
         if (NULL == larger) {
             return OPAL_CRYPT_ERR_MEMORY;
         }
         plan->pieces = larger;
-        plan->piece_room = larger_room;
+        plan->piece_capacity = larger_capacity;
     }
     plan->pieces[plan->piece_count++] = *piece;
     return OPAL_CRYPT_OK;
@@ -98,14 +98,14 @@ static void sort_pieces(opal_cryptfile_plan_t *plan)
 static int add_copy(opal_cryptfile_plan_t *plan, const opal_cryptfile_piece_t *piece,
                     const opal_cryptfile_piece_t *of, uint64_t bytes)
 {
-    if (plan->copy_count == plan->copy_room) {
-        size_t larger_room = 0 == plan->copy_room ? 64 : 2 * plan->copy_room;
-        opal_cryptfile_copied_t *larger = realloc(plan->copies, larger_room * sizeof(*larger));
+    if (plan->copy_count == plan->copy_capacity) {
+        size_t larger_capacity = 0 == plan->copy_capacity ? 64 : 2 * plan->copy_capacity;
+        opal_cryptfile_copied_t *larger = realloc(plan->copies, larger_capacity * sizeof(*larger));
         if (NULL == larger) {
             return OPAL_CRYPT_ERR_MEMORY;
         }
         plan->copies = larger;
-        plan->copy_room = larger_room;
+        plan->copy_capacity = larger_capacity;
     }
     plan->copies[plan->copy_count++] = (opal_cryptfile_copied_t){piece->memory, of->memory + (piece->plain - of->plain), bytes};
     return OPAL_CRYPT_OK;
@@ -211,7 +211,7 @@ void opal_cryptfile_plan_free(opal_cryptfile_plan_t *plan)
     free(plan->copies);
     plan->pieces = NULL;
     plan->copies = NULL;
-    plan->piece_count = plan->piece_room = plan->copy_count = plan->copy_room = 0;
+    plan->piece_count = plan->piece_capacity = plan->copy_count = plan->copy_capacity = 0;
 }
 
 bool opal_cryptfile_plan_run(const opal_cryptfile_t *file, const opal_cryptfile_plan_t *plan,

@@ -68,7 +68,7 @@ static int fetch_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, u
     return rc;
 }
 
-static int look_again(const reader_t *r, uint32_t region, uint64_t block, uint8_t *text)
+static int read_recovered(const reader_t *r, uint32_t region, uint64_t block, uint8_t *text)
 {
     opal_cryptfile_found_t found;
 
@@ -92,7 +92,7 @@ static int open_block(const reader_t *r, const opal_cryptfile_blockrun_t *run, u
     } else if (!slots->bad[0] && !slots->bad[1] && opal_crypt_all_zero(text, block_bytes)) {
         rc = OPAL_CRYPT_OK;             /* a hole */
     }
-    return OPAL_CRYPT_ERR_AUTH == rc ? look_again(r, run->region, run->first + i, text) : rc;
+    return OPAL_CRYPT_ERR_AUTH == rc ? read_recovered(r, run->region, run->first + i, text) : rc;
 }
 
 static int open_part(const reader_t *r, const opal_cryptfile_blockrun_t *run, uint64_t from, uint64_t count, size_t *piece)
@@ -119,7 +119,7 @@ static int read_run(reader_t *r, const opal_cryptfile_blockrun_t *run)
     uint32_t block_bytes = r->file->map->regions[run->region].block_bytes;
     uint64_t entry_at;
     size_t piece = run->piece;
-    int rc = opal_cryptfile_work_room(r->file, r->work, run->count, block_bytes);
+    int rc = opal_cryptfile_work_reserve(r->file, r->work, run->count, block_bytes);
 
     if (OPAL_CRYPT_OK != rc) {
         return OPAL_CRYPT_ERR_MEMORY;

@@ -11,23 +11,23 @@
  *
  * The mark leads to the room.  An entry that was cut at a page may have lost it, and then
  * the newer slot names the room through which it was written.  Rooms are reused for
- * other blocks only when nothing depends on them any more; settle sees to that.
+ * other blocks only when nothing depends on them any more; finish_entry sees to that.
  */
 #include "file_object.h"
 
 #include <string.h>
 
 /* A block under examination: its data in work->old, a room's ciphertext after it. */
-typedef struct look {
+typedef struct recovery {
     opal_cryptfile_t *file;
     opal_cryptfile_work_t *work;
     uint32_t region;
     uint64_t block;
     uint8_t *plain;
     opal_cryptfile_found_t *found;
-} look_t;
+} recovery_t;
 
-static int read_data(const look_t *l)
+static int read_data(const recovery_t *l)
 {
     const opal_cryptfile_region_t *of = &l->file->map->regions[l->region];
     int rc;
@@ -39,7 +39,7 @@ static int read_data(const look_t *l)
 }
 
 /* ERR_AUTH: this is not it. */
-static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uint8_t *cipher, int how)
+static int try_one(const recovery_t *l, const opal_cryptfile_slot_t *slot, const uint8_t *cipher, int how)
 {
     int rc = opal_cryptfile_block_open(l->file->regions[l->region]->blocks, l->block, slot, cipher, l->plain);
 
@@ -54,11 +54,11 @@ static int try_one(const look_t *l, const opal_cryptfile_slot_t *slot, const uin
 /* Did a program that knows nothing of entries and rooms cut the data?  An overwrite that was cut short leaves at least
  * as many bytes as the shorter of the two versions has, and neither ends in zeros, as data does that was cut and then
  * made longer again.  A room's version of such a block is older than the cut. */
-static int was_cut(const look_t *l, const opal_cryptfile_room_t *room, bool *cut)
+static int was_cut(const recovery_t *l, const opal_cryptfile_redo_room_t *redo, bool *cut)
 {
     enum { END_BYTES = 8 };             /* of ciphertext: zeros once in 2^64 */
     const opal_cryptfile_region_t *of = &l->file->map->regions[l->region];
-    uint32_t bytes = room->before.plain_bytes < room->slot.plain_bytes ? room->before.plain_bytes : room->slot.plain_bytes;
+    uint32_t bytes = redo->before.plain_bytes < redo->slot.plain_bytes ? redo->before.plain_bytes : redo->slot.plain_bytes;
     uint64_t size, last, together;
     int rc = opal_cryptfile_size(l->file, &size);
 
@@ -68,37 +68,37 @@ static int was_cut(const look_t *l, const opal_cryptfile_room_t *room, bool *cut
 }
 
 /* If the room has a version of this block that follows the entry's. */
-static int try_room(const look_t *l, const opal_cryptfile_slots_t *now, uint32_t number)
+static int try_redo(const recovery_t *l, const opal_cryptfile_slots_t *now, uint32_t number)
 {
     uint8_t *cipher = l->work->old + l->file->map->regions[l->region].block_bytes;
-    opal_cryptfile_room_t room;
+    opal_cryptfile_redo_room_t redo;
     bool there;
-    int rc = opal_cryptfile_room_read(l->file, l->region, l->block, number, &room, cipher, &there);
+    int rc = opal_cryptfile_redo_read(l->file, l->region, l->block, number, &redo, cipher, &there);
 
-    if (OPAL_CRYPT_OK != rc || !there || !opal_cryptfile_room_follows(now->slot, number, &room)) {
+    if (OPAL_CRYPT_OK != rc || !there || !opal_cryptfile_redo_follows(now->slot, number, &redo)) {
         return OPAL_CRYPT_OK == rc ? OPAL_CRYPT_ERR_AUTH : rc;
     }
-    room.slot.room = number;
-    rc = try_one(l, &room.slot, l->work->old, OPAL_CRYPTFILE_FOUND_AHEAD);
+    redo.slot.redo = number;
+    rc = try_one(l, &redo.slot, l->work->old, OPAL_CRYPTFILE_FOUND_AHEAD);
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         bool cut;
-        rc = was_cut(l, &room, &cut);
-        rc = OPAL_CRYPT_OK != rc ? rc : cut ? OPAL_CRYPT_ERR_AUTH : try_one(l, &room.slot, cipher, OPAL_CRYPTFILE_FOUND_ROOM);
+        rc = was_cut(l, &redo, &cut);
+        rc = OPAL_CRYPT_OK != rc ? rc : cut ? OPAL_CRYPT_ERR_AUTH : try_one(l, &redo.slot, cipher, OPAL_CRYPTFILE_FOUND_REDO);
     }
     return rc;
 }
 
 /* A sealed file has no versions but those of its entries. */
-static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer)
+static int try_all(const recovery_t *l, const opal_cryptfile_slots_t *now, int newer)
 {
     const opal_cryptfile_slot_t *slot = &now->slot[newer], *next = &now->slot[!newer];
     int rc = try_one(l, slot, l->work->old, OPAL_CRYPTFILE_FOUND_CURRENT);
 
     if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && now->behind) {
-        rc = try_room(l, now, next->room);
+        rc = try_redo(l, now, next->redo);
     }
-    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && slot->room > 0) {
-        rc = try_room(l, now, slot->room);
+    if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && slot->redo > 0) {
+        rc = try_redo(l, now, slot->redo);
     }
     if (OPAL_CRYPT_ERR_AUTH == rc && !l->file->sealed && next->used) {
         rc = try_one(l, next, l->work->old, OPAL_CRYPTFILE_FOUND_OLDER);
@@ -107,20 +107,20 @@ static int try_all(const look_t *l, const opal_cryptfile_slots_t *now, int newer
 }
 
 /* Was the block cut off, and all after it?  Then its entry is void.  A sealed file has all blocks. */
-static int is_cut_off(const look_t *l, bool *cut_off)
+static int is_cut_off(const recovery_t *l, bool *cut_off)
 {
     uint64_t plain = l->block * l->file->map->regions[l->region].block_bytes, offset, together, size = 0;
-    bool look = !l->file->sealed;
-    int rc = look ? opal_cryptfile_size(l->file, &size) : OPAL_CRYPT_OK;
+    bool may_be = !l->file->sealed;
+    int rc = may_be ? opal_cryptfile_size(l->file, &size) : OPAL_CRYPT_OK;
 
-    *cut_off = look && (!opal_cryptfile_locate(l->file, l->region, plain, &offset, &together) || offset >= size);
+    *cut_off = may_be && (!opal_cryptfile_locate(l->file, l->region, plain, &offset, &together) || offset >= size);
     return rc;
 }
 
 int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region,
                            uint64_t block, uint8_t *plain, opal_cryptfile_found_t *found)
 {
-    const look_t look = {file, work, region, block, plain, found};
+    const recovery_t recovery = {file, work, region, block, plain, found};
     uint32_t block_bytes = file->map->regions[region].block_bytes;
     opal_cryptfile_slots_t *slots = &work->slots[0], kept = work->slots[0];
     bool cut_off = true;
@@ -130,14 +130,14 @@ int opal_cryptfile_recover(opal_cryptfile_t *file, opal_cryptfile_work_t *work, 
     opal_cryptfile_slots_t now = *slots;
 
     *slots = kept;                      /* the caller's run keeps what it read */
-    rc = OPAL_CRYPT_OK == rc ? is_cut_off(&look, &cut_off) : rc;
-    rc = OPAL_CRYPT_OK == rc && !cut_off ? read_data(&look) : rc;
+    rc = OPAL_CRYPT_OK == rc ? is_cut_off(&recovery, &cut_off) : rc;
+    rc = OPAL_CRYPT_OK == rc && !cut_off ? read_data(&recovery) : rc;
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
     int newer = opal_cryptfile_entry_newer(now.slot);
     if (newer >= 0 && !cut_off) {
-        return try_all(&look, &now, newer);
+        return try_all(&recovery, &now, newer);
     }
     memset(plain, 0, block_bytes);
     return cut_off ? OPAL_CRYPT_OK : now.bad[0] || now.bad[1] ? OPAL_CRYPT_ERR_AUTH : opal_crypt_all_zero(work->old, block_bytes) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_TORN;
@@ -157,13 +157,13 @@ int opal_cryptfile_recover_alone(opal_cryptfile_t *file, opal_cryptfile_work_t *
 }
 
 /* The room's version becomes the block's data.  Only the mark leads to the room, and it is removed after a barrier. */
-static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+static int finish_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
                        const opal_cryptfile_found_t *found)
 {
     const opal_cryptfile_region_t *of = &file->map->regions[region];
     int rc = OPAL_CRYPT_OK;
 
-    if (OPAL_CRYPTFILE_FOUND_ROOM == found->how) {
+    if (OPAL_CRYPTFILE_FOUND_REDO == found->how) {
         work->extent_count = 0;
         rc = opal_cryptfile_extent_packed(file, work, region, block * of->block_bytes, work->old + of->block_bytes,
                                           found->slot.plain_bytes);
@@ -176,8 +176,8 @@ static int settle_data(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint
 
 /* After recover.  A version that the mark led to becomes the next one.  One that the newer slot led to
  * replaces that slot, and so does an older one that opens, where the newer slot fits nothing. */
-static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
-                  const opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
+static int finish_entry(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,
+                        const opal_cryptfile_found_t *found, opal_cryptfile_slots_t *slots)
 {
     uint8_t bytes[OPAL_CRYPTFILE_ENTRY_BYTES];
     const opal_cryptfile_extent_t extent = {found->entry_at, bytes, sizeof(bytes)};
@@ -185,7 +185,7 @@ static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t 
     if (OPAL_CRYPTFILE_FOUND_CURRENT != found->how) {
         int newer = opal_cryptfile_entry_newer(slots->slot);
         bool next = OPAL_CRYPTFILE_FOUND_OLDER != found->how && slots->slot[!newer].pending &&
-                    found->slot.room == slots->slot[!newer].room;
+                    found->slot.redo == slots->slot[!newer].redo;
         bool generation = slots->slot[newer].generation;
         if (next) {
             (void) opal_cryptfile_entry_next(slots->slot, &generation);
@@ -193,17 +193,17 @@ static int settle(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t 
         opal_cryptfile_slot_t *which = &slots->slot[next ? !newer : newer];
         *which = found->slot;
         which->generation = generation;
-        int rc = settle_data(file, work, region, block, found);
+        int rc = finish_data(file, work, region, block, found);
         if (OPAL_CRYPT_OK != rc) {
             return rc;
         }
     }
     for (unsigned k = 0; k < 2; ++k) {
-        slots->slot[k].room = slots->slot[k].used ? slots->slot[k].room : 0;
+        slots->slot[k].redo = slots->slot[k].used ? slots->slot[k].redo : 0;
         slots->slot[k].pending = slots->bad[k] = false;
     }
     slots->behind = false;
-    if (slots->room > 0) {              /* it is being overwritten, and has a new mark */
+    if (slots->redo > 0) {              /* it is being overwritten, and has a new mark */
         opal_cryptfile_mark(slots);
     }
     opal_cryptfile_entry_put(slots, bytes);
@@ -221,26 +221,26 @@ int opal_cryptfile_finish(opal_cryptfile_t *file, opal_cryptfile_work_t *work, u
     }
     /* The caller read the entry before, and storage may return something else each time. */
     return opal_cryptfile_entry_newer(slots->slot) < 0
-               ? OPAL_CRYPT_ERR_AUTH : settle(file, work, region, block, found, slots);
+               ? OPAL_CRYPT_ERR_AUTH : finish_entry(file, work, region, block, found, slots);
 }
 
-int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_room_t *room,
+int opal_cryptfile_redo(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t number, const opal_cryptfile_redo_room_t *redo,
                         opal_cryptfile_slots_t *slots)
 {
-    opal_cryptfile_found_t found = {.how = OPAL_CRYPTFILE_FOUND_ROOM, .slot = room->slot};
-    const look_t look = {file, work, room->region, room->block, NULL, &found};
-    uint8_t *cipher = work->old + file->map->regions[room->region].block_bytes;
-    opal_cryptfile_room_t again;
+    opal_cryptfile_found_t found = {.how = OPAL_CRYPTFILE_FOUND_REDO, .slot = redo->slot};
+    const recovery_t recovery = {file, work, redo->region, redo->block, NULL, &found};
+    uint8_t *cipher = work->old + file->map->regions[redo->region].block_bytes;
+    opal_cryptfile_redo_room_t again;
     bool cut = true, there = false;
 
-    found.entry_at = opal_cryptfile_entry_at(file, room->region, room->block);
-    found.slot.room = number;
-    int rc = opal_cryptfile_room_read(file, room->region, room->block, number, &again, cipher, &there);
-    rc = OPAL_CRYPT_OK == rc ? read_data(&look) : rc;
-    rc = OPAL_CRYPT_OK == rc ? was_cut(&look, room, &cut) : rc;
+    found.entry_at = opal_cryptfile_entry_at(file, redo->region, redo->block);
+    found.slot.redo = number;
+    int rc = opal_cryptfile_redo_read(file, redo->region, redo->block, number, &again, cipher, &there);
+    rc = OPAL_CRYPT_OK == rc ? read_data(&recovery) : rc;
+    rc = OPAL_CRYPT_OK == rc ? was_cut(&recovery, redo, &cut) : rc;
     if (OPAL_CRYPT_OK != rc || cut || !there) {
         return rc;
     }
     rc = opal_cryptfile_barrier(file);     /* the room's contents may not be on the storage yet */
-    return OPAL_CRYPT_OK == rc ? settle(file, work, room->region, room->block, &found, slots) : rc;
+    return OPAL_CRYPT_OK == rc ? finish_entry(file, work, redo->region, redo->block, &found, slots) : rc;
 }

@@ -90,7 +90,7 @@ static int cut_region(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint3
         return rc;
     }
     if (0 != keep) {
-        rc = opal_cryptfile_work_room(file, work, 1, of->block_bytes);
+        rc = opal_cryptfile_work_reserve(file, work, 1, of->block_bytes);
         if (OPAL_CRYPT_OK == rc) {
             rc = cut_block(file, work, region, first, keep, goes_through(file, region, now, bytes));
         }

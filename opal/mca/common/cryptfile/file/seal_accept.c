@@ -30,7 +30,7 @@ typedef struct accepting {
 } accepting_t;
 
 /* Reads the group, and once more if overwrites in the region had to be finished. */
-static int read_settled(accepting_t *a, uint64_t index)
+static int read_finished(accepting_t *a, uint64_t index)
 {
     opal_cryptfile_slots_t slots;
     bool again = true;
@@ -86,7 +86,7 @@ static int accept_group(accepting_t *a, uint8_t accepted[HASH])
     }
     (void) opal_cryptfile_tree_blocks(a->file, a->region, a->group, a->size, &a->below);
     a->block = a->first = opal_cryptfile_tree_first(a->file, a->region, a->group);
-    int rc = read_settled(a, index);
+    int rc = read_finished(a, index);
     rc = OPAL_CRYPT_OK == rc && a->below > 0 ? read_before(a, &before) : rc;
     rc = OPAL_CRYPT_ERR_AUTH == rc ? opal_cryptfile_seal_foreign(a->why, a->region, a->block) : rc;
     for (uint64_t k = 0; OPAL_CRYPT_OK == rc && k < a->below; ++k) {

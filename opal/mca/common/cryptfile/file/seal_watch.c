@@ -110,23 +110,23 @@ static void forget_bases(opal_cryptfile_region_state_t *of)
     of->base_count = kept;
 }
 
-/* Room for one more.  Twice as much, where more than half was worth keeping. */
-static int base_room(opal_cryptfile_region_state_t *of)
+/* Space for one more.  Twice as much, where more than half was worth keeping. */
+static int base_capacity(opal_cryptfile_region_state_t *of)
 {
-    if (of->base_count < of->base_room) {
+    if (of->base_count < of->base_capacity) {
         return OPAL_CRYPT_OK;
     }
     forget_bases(of);
-    if (of->base_count > 0 && of->base_count <= of->base_room / 2) {
+    if (of->base_count > 0 && of->base_count <= of->base_capacity / 2) {
         return OPAL_CRYPT_OK;
     }
-    size_t room = 0 == of->base_room ? FIRST_BASES : 2 * of->base_room;
-    opal_cryptfile_seal_base_t *larger = realloc(of->bases, room * sizeof(*larger));
+    size_t capacity = 0 == of->base_capacity ? FIRST_BASES : 2 * of->base_capacity;
+    opal_cryptfile_seal_base_t *larger = realloc(of->bases, capacity * sizeof(*larger));
     if (NULL == larger) {
         return OPAL_CRYPT_ERR_MEMORY;
     }
     of->bases = larger;
-    of->base_room = room;
+    of->base_capacity = capacity;
     return OPAL_CRYPT_OK;
 }
 
@@ -138,7 +138,7 @@ int opal_cryptfile_seal_based(opal_cryptfile_t *file, uint32_t region, uint64_t 
         return OPAL_CRYPT_OK;
     }
     pthread_mutex_lock(&of->lock);
-    int rc = base_room(of);
+    int rc = base_capacity(of);
     if (OPAL_CRYPT_OK == rc) {
         of->bases[of->base_count++] = (opal_cryptfile_seal_base_t){block, opal_cryptfile_slot_plain(slot)};
     }
@@ -213,7 +213,7 @@ static int take_records(opal_cryptfile_t *file, uint32_t region, const uint8_t *
         }
     }
     of->ours_count = ours;
-    of->base_count = of->base_room = bases;
+    of->base_count = of->base_capacity = bases;
     return OPAL_CRYPT_OK;
 }
 

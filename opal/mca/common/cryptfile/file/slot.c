@@ -14,18 +14,18 @@
 #define get32 opal_crypt_le_get32
 #define get64 opal_crypt_le_get64
 
-enum { SLOT_USED = 1, SLOT_GENERATION = 2, SLOT_PENDING = 4, SLOT_ROOM_SHIFT = 8 };
-enum { ROOM_ZERO_AT = 16 + 2 * OPAL_CRYPTFILE_SLOT_BYTES, ROOM_ZEROS = 16 };
+enum { SLOT_USED = 1, SLOT_GENERATION = 2, SLOT_PENDING = 4, SLOT_REDO_SHIFT = 8 };
+enum { HEAD_ZERO_AT = 16 + 2 * OPAL_CRYPTFILE_SLOT_BYTES, HEAD_ZEROS = 16 };
 
 static_assert(4 + 4 + 8 + OPAL_CRYPTFILE_SALT_BYTES + OPAL_AEAD_TAG_BYTES == OPAL_CRYPTFILE_SLOT_BYTES, "slot");
 static_assert(2 * OPAL_CRYPTFILE_SLOT_BYTES == OPAL_CRYPTFILE_SLOTS_BYTES, "entry");
-static_assert(16 + 2 * OPAL_CRYPTFILE_SLOT_BYTES + ROOM_ZEROS == OPAL_CRYPTFILE_ROOM_HEAD_BYTES, "head of a room");
+static_assert(16 + 2 * OPAL_CRYPTFILE_SLOT_BYTES + HEAD_ZEROS == OPAL_CRYPTFILE_REDO_HEAD_BYTES, "head of a room");
 
 /* ---- slots ---- */
 
 void opal_cryptfile_slot_write(const opal_cryptfile_slot_t *slot, uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES])
 {
-    uint32_t flags = (slot->pending ? SLOT_PENDING : 0) | slot->room << SLOT_ROOM_SHIFT;
+    uint32_t flags = (slot->pending ? SLOT_PENDING : 0) | slot->redo << SLOT_REDO_SHIFT;
 
     memset(bytes, 0, OPAL_CRYPTFILE_SLOT_BYTES);
     put32(bytes, flags);
@@ -50,14 +50,14 @@ int opal_cryptfile_slot_parse(const uint8_t bytes[OPAL_CRYPTFILE_SLOT_BYTES], ui
     uint32_t flags = get32(bytes);
 
     memset(slot, 0, sizeof(*slot));
-    slot->room = flags >> SLOT_ROOM_SHIFT;
-    slot->pending = 0 != (flags & SLOT_PENDING) && slot->room > 0;
-    flags &= (1u << SLOT_ROOM_SHIFT) - 1;
+    slot->redo = flags >> SLOT_REDO_SHIFT;
+    slot->pending = 0 != (flags & SLOT_PENDING) && slot->redo > 0;
+    flags &= (1u << SLOT_REDO_SHIFT) - 1;
     if (0 != (flags & SLOT_PENDING) && !slot->pending) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     if (0 == (flags & SLOT_USED)) {
-        return 0 == (flags & ~(uint32_t) SLOT_PENDING) && slot->pending == (slot->room > 0) &&
+        return 0 == (flags & ~(uint32_t) SLOT_PENDING) && slot->pending == (slot->redo > 0) &&
                opal_crypt_all_zero(bytes + 4, OPAL_CRYPTFILE_SLOT_BYTES - 4) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
     }
     if (0 != (flags & ~(uint32_t) (SLOT_USED | SLOT_GENERATION | SLOT_PENDING)) || 0 == get32(bytes + 4) ||
@@ -101,37 +101,37 @@ bool opal_cryptfile_slot_same(const opal_cryptfile_slot_t *a, const opal_cryptfi
            0 == memcmp(a->salt, b->salt, sizeof(a->salt)) && 0 == memcmp(a->tag, b->tag, sizeof(a->tag));
 }
 
-void opal_cryptfile_room_write(const opal_cryptfile_room_t *room, uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTES])
+void opal_cryptfile_redo_write(const opal_cryptfile_redo_room_t *redo, uint8_t bytes[OPAL_CRYPTFILE_REDO_HEAD_BYTES])
 {
-    const opal_cryptfile_slot_t slot = opal_cryptfile_slot_plain(&room->slot), before = opal_cryptfile_slot_plain(&room->before);
+    const opal_cryptfile_slot_t slot = opal_cryptfile_slot_plain(&redo->slot), before = opal_cryptfile_slot_plain(&redo->before);
 
-    memset(bytes, 0, OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
-    put32(bytes, room->region);
-    put64(bytes + 8, room->block);
+    memset(bytes, 0, OPAL_CRYPTFILE_REDO_HEAD_BYTES);
+    put32(bytes, redo->region);
+    put64(bytes + 8, redo->block);
     opal_cryptfile_slot_write(&slot, bytes + 16);
     opal_cryptfile_slot_write(&before, bytes + 16 + OPAL_CRYPTFILE_SLOT_BYTES);
 }
 
-bool opal_cryptfile_room_parse(const uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], uint32_t region, uint32_t block_bytes,
-                               opal_cryptfile_room_t *room)
+bool opal_cryptfile_redo_parse(const uint8_t bytes[OPAL_CRYPTFILE_REDO_HEAD_BYTES], uint32_t region, uint32_t block_bytes,
+                               opal_cryptfile_redo_room_t *redo)
 {
     const uint8_t *before = bytes + 16 + OPAL_CRYPTFILE_SLOT_BYTES;
 
-    room->region = get32(bytes);
-    room->block = get64(bytes + 8);
-    return region == room->region && opal_crypt_all_zero(bytes + OPAL_CRYPTFILE_ROOM_CHECK_AT, 4) &&
-           SLOT_USED == get32(bytes + 16) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + 16, block_bytes, &room->slot) &&
-           SLOT_USED == get32(before) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(before, block_bytes, &room->before) &&
-           opal_crypt_all_zero(bytes + ROOM_ZERO_AT, ROOM_ZEROS);
+    redo->region = get32(bytes);
+    redo->block = get64(bytes + 8);
+    return region == redo->region && opal_crypt_all_zero(bytes + OPAL_CRYPTFILE_REDO_CHECK_AT, 4) &&
+           SLOT_USED == get32(bytes + 16) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(bytes + 16, block_bytes, &redo->slot) &&
+           SLOT_USED == get32(before) && OPAL_CRYPT_OK == opal_cryptfile_slot_parse(before, block_bytes, &redo->before) &&
+           opal_crypt_all_zero(bytes + HEAD_ZERO_AT, HEAD_ZEROS);
 }
 
-bool opal_cryptfile_room_follows(const opal_cryptfile_slot_t slots[2], uint32_t number, const opal_cryptfile_room_t *room)
+bool opal_cryptfile_redo_follows(const opal_cryptfile_slot_t slots[2], uint32_t number, const opal_cryptfile_redo_room_t *redo)
 {
     int newer = opal_cryptfile_entry_newer(slots);
 
     if (newer < 0) {
         return false;
     }
-    return (slots[!newer].pending && number == slots[!newer].room && opal_cryptfile_slot_same(&room->before, &slots[newer])) ||
-           (number == slots[newer].room && opal_cryptfile_slot_same(&room->before, &slots[!newer]));
+    return (slots[!newer].pending && number == slots[!newer].redo && opal_cryptfile_slot_same(&redo->before, &slots[newer])) ||
+           (number == slots[newer].redo && opal_cryptfile_slot_same(&redo->before, &slots[!newer]));
 }

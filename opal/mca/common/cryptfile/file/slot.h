@@ -20,8 +20,8 @@
 #define OPAL_CRYPTFILE_SLOT_BYTES               48u
 #define OPAL_CRYPTFILE_SLOTS_BYTES              96u
 #define OPAL_CRYPTFILE_SALT_BYTES               16      /* S */
-#define OPAL_CRYPTFILE_ROOM_HEAD_BYTES          128u
-#define OPAL_CRYPTFILE_ROOM_CHECK_AT            4u      /* set by the room's owner; see room.c */
+#define OPAL_CRYPTFILE_REDO_HEAD_BYTES          128u
+#define OPAL_CRYPTFILE_REDO_CHECK_AT            4u      /* set by the room's owner; see redo.c */
 #define OPAL_CRYPTFILE_SEAL_ID_BYTES            16
 
 /* ---- slots ---- */
@@ -29,7 +29,7 @@
 typedef struct opal_cryptfile_slot {
     bool used, generation;
     bool pending;                       /* this slot is about to be written, through the room */
-    uint32_t room;                      /* through which it was written, or is about to be; 0: none */
+    uint32_t redo;                      /* through which it was written, or is about to be; 0: none */
     uint32_t plain_bytes;
     uint64_t counter;
     uint8_t salt[OPAL_CRYPTFILE_SALT_BYTES];
@@ -59,25 +59,25 @@ static inline opal_cryptfile_slot_t opal_cryptfile_slot_plain(const opal_cryptfi
     opal_cryptfile_slot_t plain = *slot;
 
     plain.generation = plain.pending = false;
-    plain.room = 0;
+    plain.redo = 0;
     return plain;
 }
 
 /* What a room holds: a version that is to follow another one. */
-typedef struct opal_cryptfile_room {
+typedef struct opal_cryptfile_redo_room {
     uint32_t region;
     uint64_t block;
     opal_cryptfile_slot_t slot, before;
-} opal_cryptfile_room_t;
+} opal_cryptfile_redo_room_t;
 
-void opal_cryptfile_room_write(const opal_cryptfile_room_t *room, uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTES]);
+void opal_cryptfile_redo_write(const opal_cryptfile_redo_room_t *redo, uint8_t bytes[OPAL_CRYPTFILE_REDO_HEAD_BYTES]);
 /* False unless it is a version of a block of this region. */
-bool opal_cryptfile_room_parse(const uint8_t bytes[OPAL_CRYPTFILE_ROOM_HEAD_BYTES], uint32_t region, uint32_t block_bytes,
-                               opal_cryptfile_room_t *room);
+bool opal_cryptfile_redo_parse(const uint8_t bytes[OPAL_CRYPTFILE_REDO_HEAD_BYTES], uint32_t region, uint32_t block_bytes,
+                               opal_cryptfile_redo_room_t *redo);
 
 /* Does what room `number` holds of this block follow the entry's version?  The mark leads there, or the newer slot,
  * whose write may have been cut short; and the version before the room's is in the other slot. */
-bool opal_cryptfile_room_follows(const opal_cryptfile_slot_t slots[2], uint32_t number, const opal_cryptfile_room_t *room);
+bool opal_cryptfile_redo_follows(const opal_cryptfile_slot_t slots[2], uint32_t number, const opal_cryptfile_redo_room_t *redo);
 #pragma GCC visibility pop
 
 #endif

@@ -116,7 +116,7 @@ static bool nothing_stays(const writer_t *w, uint32_t region, uint64_t block, co
 
 /* The first write of this block was never reported as done, so nothing of it is kept; no
  * key has confirmed its bytes.  Reported once for each open file. */
-static void tell_torn(const writer_t *w, uint32_t region, uint64_t block)
+static void report_torn(const writer_t *w, uint32_t region, uint64_t block)
 {
     if (!__atomic_exchange_n(&w->file->torn_told, true, __ATOMIC_RELAXED)) {
         w->outcome->torn = true;
@@ -157,7 +157,7 @@ static int make_text(const writer_t *w, const opal_cryptfile_blockrun_t *run, ui
             rc = opal_cryptfile_seal_based(w->file, run->region, block, &none);
             old_bytes = 0;
             whole = shape->prefix;
-            tell_torn(w, run->region, block);
+            report_torn(w, run->region, block);
         }
         if (OPAL_CRYPT_OK != rc) {
             return opal_cryptfile_outcome_set(w->file, w->outcome, rc, run->region, block);
@@ -237,7 +237,7 @@ static uint64_t end_of_run(const opal_cryptfile_t *file, const opal_cryptfile_bl
 static int write_run(writer_t *w, const opal_cryptfile_blockrun_t *run)
 {
     opal_cryptfile_range_t range;
-    int rc = opal_cryptfile_work_room(w->file, w->work, run->count, w->file->map->regions[run->region].block_bytes);
+    int rc = opal_cryptfile_work_reserve(w->file, w->work, run->count, w->file->map->regions[run->region].block_bytes);
 
     if (OPAL_CRYPT_OK != rc) {
         return OPAL_CRYPT_ERR_MEMORY;

@@ -48,7 +48,7 @@ static void mark(memory_t *memory, uint64_t block, uint32_t number)
     }
     int next = !opal_cryptfile_entry_newer(slots);
     slots[next].pending = true;
-    slots[next].room = number;
+    slots[next].redo = number;
     opal_cryptfile_slot_write(&slots[next], entry + next * OPAL_CRYPTFILE_SLOT_BYTES);
 }
 
@@ -76,8 +76,8 @@ static void test_forged(void)
         for (uint32_t number = 1; number <= 4; ++number) {      /* 4 was never written */
             for (uint64_t block = 5; block < 9; ++block) {
                 memory_copy(&memory, &last);
-                memcpy(memory.bytes + room_head_place(1), of[from]->bytes + room_head_place(1), 3 * OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
-                memcpy(memory.bytes + room_place(1), of[from]->bytes + room_place(1), 3 * B);
+                memcpy(memory.bytes + redo_head_place(1), of[from]->bytes + redo_head_place(1), 3 * OPAL_CRYPTFILE_REDO_HEAD_BYTES);
+                memcpy(memory.bytes + redo_place(1), of[from]->bytes + redo_place(1), 3 * B);
                 mark(&memory, block, number);
                 wrong += !reads_as(&memory, block, block < 8 ? three : one);
                 memset(memory.bytes + place_of(block * B), 7, 10);
@@ -90,10 +90,10 @@ static void test_forged(void)
     memory_copy(&memory, &third);
     memory.bytes[place_of(5 * B)] ^= 1;
     UNIT_CHECK(reads_as(&memory, 5, three));
-    for (unsigned at = 0; at < OPAL_CRYPTFILE_ROOM_HEAD_BYTES + 4; ++at) {      /* any byte changed: refused */
-        uint8_t *byte = memory.bytes + (at < OPAL_CRYPTFILE_ROOM_HEAD_BYTES ? room_head_place(1) + at
-                                                                            : room_place(1) + at - OPAL_CRYPTFILE_ROOM_HEAD_BYTES);
-        bool check = at / 4 == OPAL_CRYPTFILE_ROOM_CHECK_AT / 4;        /* it authenticates nothing */
+    for (unsigned at = 0; at < OPAL_CRYPTFILE_REDO_HEAD_BYTES + 4; ++at) {      /* any byte changed: refused */
+        uint8_t *byte = memory.bytes + (at < OPAL_CRYPTFILE_REDO_HEAD_BYTES ? redo_head_place(1) + at
+                                                                            : redo_place(1) + at - OPAL_CRYPTFILE_REDO_HEAD_BYTES);
+        bool check = at / 4 == OPAL_CRYPTFILE_REDO_CHECK_AT / 4;        /* it authenticates nothing */
         *byte ^= 1;
         wrong += (check ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH) != read_block(&memory, 5);
         *byte ^= 1;
