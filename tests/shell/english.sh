@@ -103,11 +103,12 @@ for path in sys.argv[1:]:
             print(f"{path}: identifier: {name}")
 ' "$@"
 }
-mapfile -t named < <(excepted named | while read -r directory; do find "$directory" -name '*.[ch]'; done)
+# shellcheck disable=SC2086
+mapfile -t named < <(excepted named | while read -r files; do find $files -name '*.[ch]'; done)
 must test ${#named[@]} -gt 6
 unguessed=(stream_room places_free with_life looks look_at_peer looked get_moment OPAL_STRANGERS deaf settle_once link_greet adopt mend
     lend give_back tells gate_open fence fenced parked stuck of_era lies lying_tag opal_crypt_record_nonce flying)
-{ cat "${named[0]}"; printf 'int %s;\n' "${unguessed[@]}"; echo 'int look_up, atomic_thread_fence, mushroom; /* a room */'; } > "$CASE_DIR/planted-names.c"
+{ cat "${named[0]}"; printf 'int %s;\n' "${unguessed[@]}"; echo 'int look_up, atomic_thread_fence, mushroom, redo_rooms; /* a room */'; } > "$CASE_DIR/planted-names.c"
 names "${named[@]}" "$CASE_DIR/planted-names.c" >> "$CASE_DIR/findings"
 
 # ---- what they found ----
