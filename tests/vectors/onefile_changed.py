@@ -129,7 +129,7 @@ add("place 0 with another MAC", ANY, FINE, patched(-1, b"?", 0))
 add("both places with another MAC", ANY, ("forged", "", ""), patched(-1, b"?", 0, 1))
 add("a CRC that does not fit", ANY, FINE, patched(0, b"", 1, fix=False))
 add("no CRC that fits", ANY, ("forged", "", ""), patched(0, b"", 0, 1, fix=False))
-for field, offset, value in (("version", 8, b"\2"), ("kind of a sidecar's time", 10, b"\1"), ("number of regions", 12, b"\0"), ("UUID", 16, b"?"),
+for field, offset, value in (("version", 8, b"\2"), ("kind of a development version", 10, b"\1"), ("number of regions", 12, b"\0"), ("UUID", 16, b"?"),
                              ("generation", 32, b"\2"), ("body", 40, b"\0"), ("total", 44, b"\xff\xff"), ("G", 50, b"\x20"), ("T", 49, b"\x50"),
                              ("N", 68, b"\x40"), ("W", 72, b"\3"), ("kind of a region", 88, b"\2"), ("algorithm", 89, b"\7"), ("block", 93, b"\7"),
                              ("displacement", 96, b"\1"), ("extent", 104, b"\0"), ("once", 116, b"\2"), ("run", 120, b"\1")):

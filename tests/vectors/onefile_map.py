@@ -13,7 +13,7 @@ from onefile_geometry import Bad, Geometry, Layout, Tiling, need
 MAGIC = b"MPICRYPT"
 FILE_MAGIC = b"\x89MPICRYPT\r\n\x1a\n\0\0\0"
 ALGORITHMS = {1: ("aes-128-gcm", 16), 2: ("aes-192-gcm", 24), 3: ("aes-256-gcm", 32), 4: ("chacha20-poly1305", 32)}
-KIND_MAP, KIND_DIGEST = 4, 5    # 1 to 3 belonged to files with a sidecar
+KIND_MAP, KIND_DIGEST = 4, 5    # 1 to 3 belonged to files of development versions
 HEAD = 88
 HEADER = 84                     # and zeros up to 512
 
