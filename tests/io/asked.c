@@ -126,13 +126,9 @@ static void put_in_place(const char *directory, const char *decoy, const char *n
 {
     char from[1024], to[1024];
 
-    for (int part = 0; 0 == mt_rank && part < 2; part++) {
-        snprintf(from, sizeof(from), "%s/%s%s", directory, decoy, part ? ".mpicrypt" : "");
-        snprintf(to, sizeof(to), "%s/%s%s", directory, name, part ? ".mpicrypt" : "");
-        if (0 == part || 0 == access(from, F_OK)) {     /* one file has no other part */
-            MT_CHECK(0 == rename(from, to), "rename %s", from);
-        }
-    }
+    snprintf(from, sizeof(from), "%s/%s", directory, decoy);
+    snprintf(to, sizeof(to), "%s/%s", directory, name);
+    MT_CHECK(0 != mt_rank || 0 == rename(from, to), "rename %s", from);
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
@@ -218,14 +214,7 @@ static void empty_map(const char *directory)
 static void default_map(const char *directory)
 {
     MPI_File f = open_as(directory, "chosen", "lab"), other;
-    char sidecar[1100];
 
-    snprintf(sidecar, sizeof(sidecar), "%s.mpicrypt", path);
-    if (0 == access(sidecar, F_OK)) {
-        MT_MPI(MPI_File_close(&f));
-        mt_group("not tried: another handle with the default map of a file that has a sidecar");
-        return;
-    }
     for (int round = 0; round < 2; round++) {
         if (0 == mt_rank) {
             MT_MPI(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDWR, MPI_INFO_NULL, &other));

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# files.sh [one] NODESxRANKS PROGRAM [ARGUMENT...]: a program of this directory with a
-# directory that all nodes share, and a keystore that holds the labels lab and other; with "one", files are made as one file.
+# files.sh NODESxRANKS PROGRAM [ARGUMENT...]: a program of this directory with a
+# directory that all nodes share, and a keystore that holds the labels lab and other.
 . "$SRC/tests/io/common.sh"
 
 nodes=${1%x*} ranks=${1#*x} name=$2; shift 2

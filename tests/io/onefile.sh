@@ -287,7 +287,7 @@ must tool verify "$CASE_DIR/$long"
 must run_io 1 "$program" delete "$CASE_DIR/plain" "$CASE_DIR/$long"
 must test ! -e "$long"
 
-# What lies at the path of a sidecar is not asked.
+# What is beside it under the name of an old second file is not asked.
 for how in one plain.64K emptied; do
     [ $how = emptied ] && remains beside empty || cp --preserve=all $how beside
     echo nothing > beside.mpicrypt

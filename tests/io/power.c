@@ -92,8 +92,8 @@ static void mark(const char *device, int step)
     MT_CHECK(0 == system(command), "%s", command);
 }
 
-/* Of one file: its control area, or its data, and then a state with that. */
-static void write_back_one(int fd, const char *path, off_t control, bool data)
+/* The control area, or the data, and then a state with that. */
+static void write_back_part(int fd, const char *path, off_t control, bool data)
 {
     char name[1024];
 
@@ -108,23 +108,13 @@ static void write_back_one(int fd, const char *path, off_t control, bool data)
 /* The kernel writes back either part whenever it likes, and so does this. */
 static void write_back(const char *path, int step)
 {
-    char name[1024];
     unsigned char head[56];
-    bool data = 0 != mt_mix((uint64_t) step) % 2;
     off_t control;
+    int fd = open(path, O_RDONLY);
 
-    snprintf(name, sizeof(name), "%s.mpicrypt", path);
-    if (data || 0 != access(name, F_OK)) {
-        snprintf(name, sizeof(name), "%s", path);
-    }
-    int fd = open(name, O_RDONLY);
-    MT_CHECK(fd >= 0 && sizeof(head) == pread(fd, head, sizeof(head), 0), "%s", name);
+    MT_CHECK(fd >= 0 && sizeof(head) == pread(fd, head, sizeof(head), 0) && 0 == memcmp(head, "\x89MPICRYPT", 9), "%s", path);
     memcpy(&control, head + 48, sizeof(control));
-    if (0 == memcmp(head, "\x89MPICRYPT", 9)) {
-        write_back_one(fd, path, control, data);
-    } else {
-        MT_CHECK(0 == fdatasync(fd), "%s", name);
-    }
+    write_back_part(fd, path, control, 0 != mt_mix((uint64_t) step) % 2);
     close(fd);
 }
 

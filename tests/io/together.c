@@ -15,20 +15,21 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "mpi_crypt.h"
 
 enum { PIECE = 1000, PIECES = 12, BYTES = PIECE * PIECES, BLOCK = 4096 };
-enum { NO_ROOM = 2101248, LEFT = 3 };   /* a sidecar of that length holds neither map nor entries yet */
+enum { HEADER = 512, STATE_BYTES = 4, LEFT = 4 };
 
-static char path[1024], sidecar[1040];
+static const off_t maker_lock = ((off_t) 1 << 62) - 2;        /* docs/file-format.rst, "Locks" */
+static char path[1024];
 static unsigned char expected[BYTES];
 
 static void name_file(const char *directory, const char *kind, int round)
 {
     snprintf(path, sizeof(path), "%s/%s.%d", directory, kind, round);
-    snprintf(sidecar, sizeof(sidecar), "%s.mpicrypt", path);
     mt_fill(expected, BYTES, mt_key(round, 0, 0, 0));
 }
 
@@ -73,18 +74,25 @@ static void look(void)
     }
 }
 
-/* What is left of a maker that was killed before there was a map in it. */
+/* What is left of a maker that was killed: 0 an empty file, 1 its header, 2 all but attribute and state, 3 all but the state. */
 static void leave(int kind)
 {
-    const char header[] = "MPICRYPT\1\0\3\0\0\0\0\0UUID of no file!";
-    const size_t bytes = sizeof(header) - 1;
+    const char being_made[STATE_BYTES] = {0};
+    MPI_Info info = ask("other", BLOCK);
+    MPI_File f;
 
+    if (0 == mt_rank && kind > 0) {
+        MT_MPI(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, info, &f));
+        MT_MPI(MPI_File_close(&f));
+    }
     if (0 == mt_rank) {
-        int fd = open(sidecar, O_RDWR | O_CREAT | O_EXCL, 0600);
-        MT_CHECK(fd >= 0 && (0 == kind || 0 == ftruncate(fd, NO_ROOM)), "%s", sidecar);
-        MT_CHECK(kind < 2 || (ssize_t) bytes == pwrite(fd, header, bytes, 0), "%s", sidecar);
+        int fd = open(path, O_RDWR | (0 == kind ? O_CREAT | O_EXCL : 0), 0600);
+        MT_CHECK(fd >= 0 && (kind < 2 || STATE_BYTES == pwrite(fd, being_made, STATE_BYTES, HEADER)), "%s", path);
+        MT_CHECK(1 != kind || 0 == ftruncate(fd, HEADER), "%s", path);
+        MT_CHECK(3 == kind || 0 == fremovexattr(fd, "user.mpicrypt.map") || ENODATA == errno || ENOTSUP == errno, "%s", path);
         close(fd);
     }
+    MT_MPI(MPI_Info_free(&info));
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
@@ -97,7 +105,7 @@ static MPI_File open_new(MPI_Comm comm, MPI_Info info)
     return f;
 }
 
-/* With the default map; a killed maker's remains are beside every fourth file. */
+/* With the default map; every fourth file is what a killed maker left. */
 static void by_default(const char *directory, const char *kind, MPI_Comm comm, int rounds)
 {
     MPI_Info info = ask("lab", BLOCK);
@@ -127,13 +135,13 @@ static int set_map(MPI_File f, int at, bool once, int block)
     return rc;
 }
 
-/* With a map of the program's, the same for all. */
+/* With a map of the program's, the same for all.  To a job without a label, a file with the attribute is overwritten. */
 static void by_map(const char *directory, MPI_Comm comm, int rounds)
 {
     for (int round = 0; round < rounds; round++) {
         name_file(directory, "map", round);
         if (3 == round % 4) {
-            leave(round / 4 % LEFT);
+            leave(round / 4 % (LEFT - 1));
         }
         MPI_File f = open_new(comm, MPI_INFO_NULL);
         MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
@@ -188,21 +196,20 @@ static void *kill_it(void *arg)
     return NULL;
 }
 
-/* Forked before MPI starts, so MPI does not know it: it holds all locks of a new
- * sidecar, and ends only when it is killed. */
+/* Forked before MPI starts, so MPI does not know it: it holds the maker's lock of a
+ * new file, and ends only when it is killed. */
 static pid_t start_maker(const char *directory, int rank)
 {
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock maker = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = maker_lock, .l_len = 1};
     int ready[2];
     char byte = 0;
 
     snprintf(path, sizeof(path), "%s/killed.%d", directory, rank);
-    snprintf(sidecar, sizeof(sidecar), "%s.mpicrypt", path);
     pid_t child = 0 == pipe(ready) ? fork() : -1;
     if (0 == child) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        int fd = open(sidecar, O_RDWR | O_CREAT, 0600);
-        if (fd < 0 || 0 != fcntl(fd, F_OFD_SETLKW, &all) || 1 != write(ready[1], &byte, 1)) {
+        int fd = open(path, O_RDWR | O_CREAT, 0600);
+        if (fd < 0 || 0 != fcntl(fd, F_OFD_SETLKW, &maker) || 1 != write(ready[1], &byte, 1)) {
             _exit(1);
         }
         for (;;) {
@@ -211,7 +218,7 @@ static pid_t start_maker(const char *directory, int rank)
     }
     close(ready[1]);
     if (child < 0 || 1 != read(ready[0], &byte, 1)) {
-        fprintf(stderr, "%s: %s\n", sidecar, strerror(errno));
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
         exit(1);
     }
     close(ready[0]);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD) that makes encrypted files: attributes have room for a
- * digest only, and each of them is noted.  One that is written while bytes of the file with the map (a sidecar, or
- * one file) still wait to be brought to the storage may be ahead of that map after a power cut.
+ * digest only, and each of them is noted.  One that is written while bytes of the file still wait to be brought
+ * to the storage may be ahead of the file's map after a power cut.
  *
  *   AHEAD_LOG      gets a line for each digest: "behind", or "ahead", which is wrong
  */
@@ -24,15 +24,9 @@ static int waiting;                     /* writes to such a file since it was br
 
 static int has_map(int fd)
 {
-    char link[64], path[4096], magic[9];
-    const char *suffix = ".mpicrypt";
+    char magic[9];
 
-    if (sizeof(magic) == pread(fd, magic, sizeof(magic), 0) && 0 == memcmp(magic, "\x89MPICRYPT", sizeof(magic))) {
-        return 1;
-    }
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof(path) - 1);
-    return n > (ssize_t) strlen(suffix) && 0 == memcmp(path + n - strlen(suffix), suffix, strlen(suffix));
+    return sizeof(magic) == pread(fd, magic, sizeof(magic), 0) && 0 == memcmp(magic, "\x89MPICRYPT", sizeof(magic));
 }
 
 #define REAL(name, type) ((type) dlsym(RTLD_NEXT, name))

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * A file system without locks of open file descriptions: a process that closes a sidecar loses all its locks on it.
+ * A file system without locks of open file descriptions: a process that closes a file loses all its locks on it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD) that writes an encrypted file: one of
- * its processes dies at a chosen write to one of the file's two parts or, in one file, to data or to what is beside it.
+ * its processes dies at a chosen write, to data or to a control area.
  *
  *   KILL_RANK     the process that dies
  *   KILL_AT       at which of its writes, from 1, which is its first to the data
  *   KILL_HOW      before   before the write
  *                 cut      after a part of it (KILL_CUT thousandths)
  *                 between  data is written, its entry is not: before the first
- *                          write to the sidecar behind the KILL_AT-th to the data
+ *                          write to a control area after the KILL_AT-th to the data
  *   KILL_LOG      where it writes what it did, a line at a time
  */
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { NEITHER, DATA, SIDECAR };
+enum { NEITHER, DATA, CONTROL };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long writes, data_writes;
@@ -46,12 +46,12 @@ static uint64_t little(const unsigned char *bytes)
     return value;
 }
 
-/* In one file: the part at this place, by the header; or the header itself, which is not there yet. */
-static int part_of_one(const unsigned char *header, off_t at)
+/* By the file's header. */
+static int part_at(const unsigned char *header, off_t at)
 {
     uint64_t group = little(header + 40), control = little(header + 48), before = little(header + 56);
 
-    return 0 == at || 0 == group || (uint64_t) at < before || ((uint64_t) at - before) % group < control ? SIDECAR : DATA;
+    return 0 == at || 0 == group || (uint64_t) at < before || ((uint64_t) at - before) % group < control ? CONTROL : DATA;
 }
 
 static int part_of(int fd, const struct iovec *vector, off_t at)
@@ -61,26 +61,23 @@ static int part_of(int fd, const struct iovec *vector, off_t at)
     char link[64], path[4096];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof(path) - 1);
-    const char *suffix = ".mpicrypt";
 
     if (n <= 0 || NULL == memmem(path, (size_t) n, "/storm", 6)) {
         return NEITHER;
     }
     path[n] = '\0';
     if (0 == at && vector->iov_len >= sizeof(header) && 0 == memcmp(vector->iov_base, magic, sizeof(magic) - 1)) {
-        return SIDECAR;
+        return CONTROL;                 /* the header itself, which is not there yet */
     }
-    if (sizeof(header) == pread(fd, header, sizeof(header), 0) && 0 == memcmp(header, magic, sizeof(magic) - 1)) {
-        return part_of_one(header, at);
-    }
-    return (size_t) n > strlen(suffix) && 0 == strcmp(path + n - strlen(suffix), suffix) ? SIDECAR : DATA;
+    return sizeof(header) == pread(fd, header, sizeof(header), 0) && 0 == memcmp(header, magic, sizeof(magic) - 1) ? part_at(header, at)
+                                                                                                                  : DATA;
 }
 
 static void die(const char *what, int part, off_t at, size_t bytes)
 {
     char line[128];
     int fd = open(getenv("KILL_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    int n = snprintf(line, sizeof(line), "%s %s %lld %zu\n", what, DATA == part ? "data" : "sidecar", (long long) at, bytes);
+    int n = snprintf(line, sizeof(line), "%s %s %lld %zu\n", what, DATA == part ? "data" : "control", (long long) at, bytes);
 
     if (fd < 0 || n != write(fd, line, (size_t) n)) {
         abort();
@@ -119,7 +116,7 @@ static ssize_t watched(pwritev_t real, int fd, const struct iovec *vector, int c
     pthread_mutex_lock(&lock);
     writes += writes > 0 || DATA == part;
     if (0 == strcmp(how, "between")) {
-        if (SIDECAR == part && data_writes >= number("KILL_AT")) {
+        if (CONTROL == part && data_writes >= number("KILL_AT")) {
             die(how, part, at, bytes);
         }
     } else if (writes == number("KILL_AT")) {

@@ -38,7 +38,7 @@ int stat(const char *path, struct stat *status)
 {
     const char *file = getenv("LATE_FILE"), *rest = path + (NULL == file ? 0 : strlen(file));
 
-    if (NULL != file && 0 == strncmp(path, file, strlen(file)) && ('\0' == *rest || 0 == strcmp(rest, ".mpicrypt")) && was_earlier()) {
+    if (NULL != file && 0 == strncmp(path, file, strlen(file)) && '\0' == *rest && was_earlier()) {
         errno = ENOENT;
         return -1;
     }

@@ -2,18 +2,18 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD): something happens at one of the calls by which its rank 0, or mpicrypt,
- * changes the file STEP_FILE or its sidecar, or what is made beside it to become that file.
+ * changes the file STEP_FILE, or what is made beside it to become that file.
  *
  *   STEP_HOW   kill      the process dies before call STEP_AT, from 1
  *              cut       the same; but if that is a write, nine tenths of its first piece are done: for a map, more
  *                        than a new one shares with the old one
- *              full      from that call on, writes to the sidecar or an attribute find no space
+ *              full      from that call on, attributes find no space
  *              run       when the data was unlinked, STEP_DO is run by a shell
  *              unread    the first bytes of the file cannot be read
  *              do        before each of the calls a shell runs STEP_DO, with its name in STEP
  *              no-attr   (all ranks) attributes cannot be written, and none is found
  *   STEP_LOG   gets a line when it has happened
- *   STEP_ALL   one file: writes to the data find no space either
+ *   STEP_ALL   nor does anything else
  *   STEP_NO_EXCHANGE   the file system cannot exchange two names
  */
 #define _GNU_SOURCE
@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,28 +32,26 @@
 
 #define REAL(name, type) ((type) dlsym(RTLD_NEXT, name))
 
-enum { NEITHER, DATA, SIDECAR };
-
-static int part_of(const char *path)
+static bool is_stepped(const char *path)
 {
     const char *file = getenv("STEP_FILE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     size_t n = NULL == file ? 0 : strlen(file);
 
     if (0 == n || (NULL != rank && 0 != strcmp(rank, "0")) || 0 != strncmp(path, file, n)) {
-        return NEITHER;
+        return false;
     }
     const char *rest = path + n, *end = strrchr(rest, '.');
-    return '\0' == *rest || (NULL != end && 0 == strcmp(end, ".part")) ? DATA : 0 == strcmp(rest, ".mpicrypt") ? SIDECAR : NEITHER;
+    return '\0' == *rest || (NULL != end && 0 == strcmp(end, ".part"));
 }
 
-static int part_of_fd(int fd)
+static bool is_stepped_fd(int fd)
 {
     char link[64], path[4096];
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof(path) - 1);
     path[n < 0 ? 0 : n] = '\0';
-    return part_of(path);
+    return is_stepped(path);
 }
 
 static int is_so(const char *how)
@@ -81,14 +80,14 @@ static void run(const char *call)
 }
 
 /* 0: go on. */
-static int step(int part, int writes, const char *call)
+static int step(bool stepped, bool attribute, const char *call)
 {
     static int steps;
 
-    if (NEITHER != part && is_so("do")) {
+    if (stepped && is_so("do")) {
         run(call);
     }
-    if (NEITHER == part || (!is_so("kill") && !is_so("cut") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
+    if (!stepped || (!is_so("kill") && !is_so("cut") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
         return 0;
     }
     if (is_so("cut") && 0 == strcmp(call, "pwritev")) {
@@ -97,7 +96,7 @@ static int step(int part, int writes, const char *call)
     if (is_so("kill") || is_so("cut")) {
         say(call);
         raise(SIGKILL);
-    } else if (writes || NULL != getenv("STEP_ALL")) {
+    } else if (attribute || NULL != getenv("STEP_ALL")) {
         say(call);
         errno = ENOSPC;
         return -1;
@@ -107,7 +106,7 @@ static int step(int part, int writes, const char *call)
 
 ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
 {
-    int part = part_of_fd(fd), what = step(part, SIDECAR == part, "pwritev");
+    int what = step(is_stepped_fd(fd), false, "pwritev");
 
     if (what > 0) {
         const struct iovec most = {vector[0].iov_base, vector[0].iov_len - (vector[0].iov_len + 9) / 10};
@@ -122,7 +121,7 @@ ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t at) __a
 
 ssize_t preadv(int fd, const struct iovec *vector, int count, off_t at)
 {
-    if (0 == at && is_so("unread") && DATA == part_of_fd(fd)) {
+    if (0 == at && is_so("unread") && is_stepped_fd(fd)) {
         say("preadv");
         errno = EIO;
         return -1;
@@ -134,7 +133,7 @@ ssize_t preadv64(int fd, const struct iovec *vector, int count, off64_t at) __at
 
 int ftruncate(int fd, off_t bytes)
 {
-    return 0 != step(part_of_fd(fd), 0, "ftruncate") ? -1 : REAL("ftruncate", int (*)(int, off_t))(fd, bytes);
+    return 0 != step(is_stepped_fd(fd), false, "ftruncate") ? -1 : REAL("ftruncate", int (*)(int, off_t))(fd, bytes);
 }
 
 int ftruncate64(int fd, off64_t bytes) __attribute__((alias("ftruncate")));
@@ -145,7 +144,7 @@ int fsetxattr(int fd, const char *name, const void *value, size_t bytes, int fla
         errno = EPERM;
         return -1;
     }
-    return 0 != step(part_of_fd(fd), 1, "fsetxattr") ? -1
+    return 0 != step(is_stepped_fd(fd), true, "fsetxattr") ? -1
                : REAL("fsetxattr", int (*)(int, const char *, const void *, size_t, int))(fd, name, value, bytes, flags);
 }
 
@@ -160,17 +159,17 @@ ssize_t fgetxattr(int fd, const char *name, void *value, size_t bytes)
 
 int fremovexattr(int fd, const char *name)
 {
-    return 0 != step(part_of_fd(fd), 0, "fremovexattr") ? -1 : REAL("fremovexattr", int (*)(int, const char *))(fd, name);
+    return 0 != step(is_stepped_fd(fd), false, "fremovexattr") ? -1 : REAL("fremovexattr", int (*)(int, const char *))(fd, name);
 }
 
 int rename(const char *from, const char *to)
 {
-    return 0 != step(part_of(from), 0, "rename") ? -1 : REAL("rename", int (*)(const char *, const char *))(from, to);
+    return 0 != step(is_stepped(from), false, "rename") ? -1 : REAL("rename", int (*)(const char *, const char *))(from, to);
 }
 
 int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
 {
-    int what = step(part_of(from), 0, "renameat2");
+    int what = step(is_stepped(from), false, "renameat2");
 
     if (0 != (flags & RENAME_EXCHANGE) && NULL != getenv("STEP_NO_EXCHANGE")) {
         errno = EINVAL;
@@ -182,22 +181,22 @@ int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned
 
 int fallocate(int fd, int mode, off_t at, off_t bytes)
 {
-    return 0 != step(part_of_fd(fd), 0, "fallocate") ? -1 : REAL("fallocate", int (*)(int, int, off_t, off_t))(fd, mode, at, bytes);
+    return 0 != step(is_stepped_fd(fd), false, "fallocate") ? -1 : REAL("fallocate", int (*)(int, int, off_t, off_t))(fd, mode, at, bytes);
 }
 
 int fallocate64(int fd, int mode, off64_t at, off64_t bytes) __attribute__((alias("fallocate")));
 
 int fchmod(int fd, mode_t mode)
 {
-    return 0 != step(part_of_fd(fd), 0, "fchmod") ? -1 : REAL("fchmod", int (*)(int, mode_t))(fd, mode);
+    return 0 != step(is_stepped_fd(fd), false, "fchmod") ? -1 : REAL("fchmod", int (*)(int, mode_t))(fd, mode);
 }
 
 int unlink(const char *path)
 {
-    int part = part_of(path);
-    int rc = 0 != step(part, 0, "unlink") ? -1 : REAL("unlink", int (*)(const char *))(path);
+    bool stepped = is_stepped(path);
+    int rc = 0 != step(stepped, false, "unlink") ? -1 : REAL("unlink", int (*)(const char *))(path);
 
-    if (DATA == part && 0 == rc && is_so("run")) {
+    if (stepped && 0 == rc && is_so("run")) {
         unsetenv("LD_PRELOAD");
         say(0 == system(getenv("STEP_DO")) ? "done" : "failed");
     }
