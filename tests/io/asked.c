@@ -10,7 +10,7 @@
  * bytes that were to be secret: rank 0 looks.
  */
 #define _GNU_SOURCE
-#include "mt.h"
+#include "clear.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -101,22 +101,11 @@ static void read_is(MPI_File f, MPI_Offset at, int wanted, const char *what)
     class_is(MPI_File_read_at(f, at, again, SECRET, MPI_BYTE, MPI_STATUS_IGNORE), wanted, what);
 }
 
-/* Is the secret in the file in clear? */
-static bool in_clear(const char *directory, const char *name)
-{
-    static unsigned char bytes[65536];
-    int fd = open(named(directory, name), O_RDONLY);
-    ssize_t n = fd < 0 ? 0 : read(fd, bytes, sizeof(bytes));
-
-    close(fd);
-    return n > 0 && NULL != memmem(bytes, (size_t) n, secret, SECRET / 2);
-}
-
 static void close_and_look(MPI_File *f, const char *directory, const char *name, const char *what)
 {
     MT_MPI(MPI_File_close(f));
     if (0 == mt_rank) {
-        MT_CHECK(!in_clear(directory, name), "%s: plaintext in the file", what);
+        MT_CHECK(!clear_in(named(directory, name), secret, SECRET / 2), "%s: plaintext in the file", what);
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }

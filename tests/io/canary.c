@@ -6,44 +6,13 @@
  * canary DIR NAME WAY, where WAY is sealed, plain (there it is in clear) or
  * unshared (the encrypted file has no shared pointer, and says so).
  */
-#include "mt.h"
-
-#include <dirent.h>
+#include "clear.h"
 
 #define CANARY "the-canary-sings-in-clear-text\n"       /* leak.sh looks for it, too */
 
 enum { CANARY_BYTES = sizeof(CANARY) - 1, TIMES = 6000, BYTES = TIMES * CANARY_BYTES };
 
 static char buffer[BYTES];
-
-/* Do the files below `directory` hold the canary? */
-static bool found_in(const char *directory)
-{
-    static char bytes[1 << 20];
-    char path[2048];
-    bool found = false;
-    DIR *list = opendir(directory);
-
-    MT_CHECK(NULL != list, "%s cannot be read", directory);
-    for (struct dirent *entry = readdir(list); NULL != entry && !found; entry = readdir(list)) {
-        snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-        FILE *file = DT_REG == entry->d_type ? fopen(path, "rb") : NULL;
-        size_t n = 0;
-        while (NULL != file && !found && (n = fread(bytes, 1, sizeof(bytes), file)) > 0) {
-            for (size_t at = 0; at + CANARY_BYTES <= n && !found; ++at) {
-                found = 0 == memcmp(bytes + at, buffer, CANARY_BYTES);
-            }
-        }
-        if (NULL != file) {
-            fclose(file);
-        }
-        if (found) {
-            printf("the canary is in %s\n", path);
-        }
-    }
-    closedir(list);
-    return found;
-}
 
 /* A view of alternating rows, so that aggregators get rows of all processes. */
 static void write_together(MPI_File f)
@@ -93,11 +62,11 @@ int main(int argc, char **argv)
     write_shared(f, 0 == strcmp(argv[3], "unshared"));
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (0 == mt_rank) {
-        MT_CHECK(found_in(argv[1]) == plain, "beside the open file");
+        MT_CHECK(clear_below(argv[1], CANARY, CANARY_BYTES) == plain, "beside the open file");
     }
     MT_MPI(MPI_File_close(&f));
     if (0 == mt_rank) {
-        MT_CHECK(found_in(argv[1]) == plain, "after the file was closed");
+        MT_CHECK(clear_below(argv[1], CANARY, CANARY_BYTES) == plain, "after the file was closed");
     }
     mt_group("%s: %s", argv[2], argv[3]);
     return mt_end();

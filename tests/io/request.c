@@ -10,11 +10,7 @@
  * moves data, on every rank, without waiting for another.  Nothing written then is in a file.
  */
 #define _GNU_SOURCE
-#include "mt.h"
-
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include "clear.h"
 
 #include "mpi_crypt.h"
 
@@ -102,25 +98,6 @@ static int ask(MPI_File f, const char *how)
     return rc;
 }
 
-/* Neither in this file, nor in those that OMPIO makes beside it. */
-static void nothing_in_clear(const char *directory)
-{
-    static unsigned char bytes[1 << 16];
-    DIR *names = opendir(directory);
-    struct dirent *name;
-    char one[2048];
-
-    MT_CHECK(NULL != names, "%s", directory);
-    while (NULL != (name = readdir(names))) {
-        snprintf(one, sizeof(one), "%s/%s", directory, name->d_name);
-        int fd = open(one, O_RDONLY);
-        ssize_t n = fd < 0 ? 0 : read(fd, bytes, sizeof(bytes));
-        MT_CHECK(n <= 0 || NULL == memmem(bytes, (size_t) n, secret, BYTES), "%s: the secret is in %s", request, one);
-        close(fd);
-    }
-    closedir(names);
-}
-
 /* `used`: there is plain data already. */
 static void try(const char *directory, bool used)
 {
@@ -145,8 +122,8 @@ static void try(const char *directory, bool used)
     }
     MT_MPI(MPI_File_close(&f));
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
-    if (0 == mt_rank) {
-        nothing_in_clear(directory);
+    if (0 == mt_rank) {                         /* neither in this file, nor in those that OMPIO makes beside it */
+        MT_CHECK(!clear_below(directory, secret, BYTES), "%s: the secret is there", request);
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
