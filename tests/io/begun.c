@@ -1,20 +1,14 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Files that are begun, or deleted, while something goes wrong.  Rank 0 writes the result of each step, 0 or an error
+ * Files that are begun while something goes wrong.  Rank 0 writes the result of each step, 0 or an error
  * class, to OUT, as a line "STEP CLASS"; a read that gets other bytes has class -1.
  *
- *   begun map FILE OUT               open a new file, give it a map, write, close
- *   begun use FILE OUT               open it, new or empty, write, close; and read
- *   begun read FILE OUT              read what these two wrote
- *   begun hold FILE OUT READY END    open a new file, make READY, wait for END, write, close
- *   begun delete FILE OUT
- *   begun gone FILE OUT              open it to be deleted when it is closed, close
+ *   begun map FILE OUT    open a new file, give it a map, write, close
+ *   begun use FILE OUT    open it, new or empty, write, close; and read
+ *   begun read FILE OUT   read what these two wrote
  */
 #include "mt.h"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "mpi_crypt.h"
 
@@ -81,19 +75,6 @@ static void read_it(const char *path)
     (void) came("read", rc);
 }
 
-static void wait_for(const char *ready, const char *end)
-{
-    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
-    if (0 == mt_rank) {
-        int fd = open(ready, O_CREAT | O_WRONLY, 0600);
-        MT_CHECK(fd >= 0, "%s", ready);
-        close(fd);
-    }
-    while (0 != access(end, F_OK)) {
-        usleep(10000);
-    }
-}
-
 int main(int argc, char **argv)
 {
     MPI_File f;
@@ -103,26 +84,16 @@ int main(int argc, char **argv)
     const char *mode = argv[1], *path = argv[2];
     out = fopen(argv[3], 0 == mt_rank ? "w" : "r");
     MT_CHECK(0 != mt_rank || NULL != out, "%s", argv[3]);
-    if (0 == strcmp(mode, "delete")) {
-        (void) came("delete", 0 == mt_rank ? MPI_File_delete(path, MPI_INFO_NULL) : MPI_SUCCESS);
-        return mt_end();
-    }
     if (0 == strcmp(mode, "read")) {
         read_it(path);
         return mt_end();
     }
-    bool gone = 0 == strcmp(mode, "gone");
-    int rc = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | (gone ? MPI_MODE_DELETE_ON_CLOSE : MPI_MODE_CREATE), MPI_INFO_NULL, &f);
+    int rc = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &f);
     if (MPI_SUCCESS == came("open", rc)) {
         if (0 == strcmp(mode, "map")) {
             (void) came("map", give_map(f));
-        } else if (0 == strcmp(mode, "hold")) {
-            MT_CHECK(argc > 5, "usage");
-            wait_for(argv[4], argv[5]);
         }
-        if (!gone) {
-            (void) write_it(f);
-        }
+        (void) write_it(f);
         (void) came("close", MPI_File_close(&f));
         if (0 == strcmp(mode, "use")) {
             read_it(path);

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# kills.sh [one] COUNT [SEED]: COUNT times a process that writes is killed at a
+# kills.sh COUNT [SEED]: COUNT times a process that writes is killed at a
 # point of a seeded schedule, a third of the times between data and entry;
 # after each the file is old or new everywhere, or torn where nothing was ever
 # finished, and `mpicrypt file verify` says the same.  The next storm goes on

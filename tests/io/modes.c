@@ -216,14 +216,12 @@ static void behind_the_end(const char *directory)
 /* A label is not for a device. */
 static void device(void)
 {
-    struct stat status;
     MPI_Info info;
     MPI_File f;
 
     MT_MPI(MPI_Info_create(&info));
     MT_MPI(MPI_Info_set(info, "crypt_key_label", "lab"));
     class_is(MPI_ERR_ACCESS, MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, info, &f));
-    MT_CHECK(0 == stat("/dev/null", &status) && S_ISCHR(status.st_mode), "/dev/null is no device any more");
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &f));
     MT_MPI(MPI_File_write(f, mine, PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
     MT_MPI(MPI_File_close(&f));
@@ -340,7 +338,7 @@ static void deleted(const char *directory)
         for (int i = 0; i < 2; i++) {
             snprintf(path, sizeof(path), "%s/%s", directory, i ? "deleted" : "closed");
             if (i) {
-                MT_CHECK(0 == stat(path, &status) && status.st_size > 0, "%s has neither header nor map", path);
+                MT_CHECK(0 == stat(path, &status) && status.st_size > 0, "%s is not encrypted", path);
                 MT_MPI(MPI_File_delete(path, MPI_INFO_NULL));
             }
             MT_CHECK(0 != stat(path, &status), "%s is left", path);

@@ -92,30 +92,22 @@ static void mark(const char *device, int step)
     MT_CHECK(0 == system(command), "%s", command);
 }
 
-/* The control area, or the data, and then a state with that. */
-static void write_back_part(int fd, const char *path, off_t control, bool data)
+/* The kernel writes back the control area or the data whenever it likes, and so does this; and then a state with that. */
+static void write_back(const char *path, int step)
 {
     char name[1024];
+    off_t control;
+    bool data = 0 != mt_mix((uint64_t) step) % 2;
+    int fd = open(path, O_RDONLY);
 
+    MT_CHECK(fd >= 0 && sizeof(control) == pread(fd, &control, sizeof(control), 48), "%s", path);
     MT_CHECK(0 == sync_file_range(fd, data ? control : 0, data ? 0 : control,
                                   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER), "%s", path);
+    close(fd);
     snprintf(name, sizeof(name), "%s", path);
     int directory = open(dirname(name), O_RDONLY | O_DIRECTORY);
     MT_CHECK(directory >= 0 && 0 == fsync(directory), "%s", name);
     close(directory);
-}
-
-/* The kernel writes back either part whenever it likes, and so does this. */
-static void write_back(const char *path, int step)
-{
-    unsigned char head[56];
-    off_t control;
-    int fd = open(path, O_RDONLY);
-
-    MT_CHECK(fd >= 0 && sizeof(head) == pread(fd, head, sizeof(head), 0) && 0 == memcmp(head, "\x89MPICRYPT", 9), "%s", path);
-    memcpy(&control, head + 48, sizeof(control));
-    write_back_part(fd, path, control, 0 != mt_mix((uint64_t) step) % 2);
-    close(fd);
 }
 
 /* From `base` on; device NULL: print what was synced instead of marking it. */

@@ -1,7 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# A file whose maker is killed, or finds no space, at any step, can be used by the next job; and deleting a
-# file deletes no other one that is made under its name meanwhile.
+# A file whose maker is killed, or finds no space, at any step, can be used by the next job.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1 --slots 2
@@ -16,14 +15,13 @@ begun() { run_io $ranks $labeled "$program" "$@"; }
 stepped() { # stepped HOW AT MODE FILE OUT...
     local how=$1 at=$2; shift 2
     run_io $ranks $labeled env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/${2##*/}" STEP_LOG="$CASE_DIR/log" STEP_HOW="$how" \
-        STEP_AT="$at" STEP_DO="${STEP_DO-}" "$program" "$@"
+        STEP_AT="$at" "$program" "$@"
 }
 came() { # came OUT LINE...: these are the results, and there are no others
     local out=$1; shift
     cmp -s <(printf '%s\n' "$@") "$out" || { cat "$out"; fail "$out: expected: $*"; }
 }
 here() { echo "$CASE_DIR/$1"; }
-export STEP_ALL=1
 nothing=8192                    # the bytes of a file that was made, and is empty
 encrypted() { [ "$(head -c 9 file | tail -c 8)" = MPICRYPT ]; }
 

@@ -16,32 +16,33 @@
 #include "mpi_crypt.h"
 
 enum { BLOCK = 4096, BLOCKS = 24, BYTES = BLOCK * BLOCKS };
+enum { PLACE_0 = 1024, PLACE_1 = 4096, ENTRY = 128 };
 
 static char path[1024];
 static unsigned char text[BYTES], buffer[BYTES];
 
-static void poke(const char *name, off_t at, const void *bytes, size_t count)
+static void poke(off_t at, const void *bytes, size_t count)
 {
-    int fd = open(name, O_WRONLY);
+    int fd = open(path, O_WRONLY);
 
-    MT_CHECK(fd >= 0 && (ssize_t) count == pwrite(fd, bytes, count, at), "%s cannot be changed", name);
+    MT_CHECK(fd >= 0 && (ssize_t) count == pwrite(fd, bytes, count, at), "%s cannot be changed", path);
     close(fd);
 }
 
-static void peek(const char *name, off_t at, void *bytes, size_t count)
+static void peek(off_t at, void *bytes, size_t count)
 {
-    int fd = open(name, O_RDONLY);
+    int fd = open(path, O_RDONLY);
 
-    MT_CHECK(fd >= 0 && (ssize_t) count == pread(fd, bytes, count, at), "%s cannot be read", name);
+    MT_CHECK(fd >= 0 && (ssize_t) count == pread(fd, bytes, count, at), "%s cannot be read", path);
     close(fd);
 }
 
-static uint64_t number(const char *name, off_t at, size_t bytes)
+static uint64_t number(off_t at, size_t bytes)
 {
     unsigned char raw[8];
     uint64_t value = 0;
 
-    peek(name, at, raw, bytes);
+    peek(at, raw, bytes);
     for (int i = (int) bytes - 1; i >= 0; i--) {
         value = value << 8 | raw[i];
     }
@@ -49,14 +50,11 @@ static uint64_t number(const char *name, off_t at, size_t bytes)
 }
 
 /* Where a byte of the file is, all of which is in the first group; and the entry of a block. */
-static off_t data_at(off_t offset) { return (off_t) (number(path, 56, 8) + number(path, 48, 8)) + offset; }
+static off_t data_at(off_t offset) { return (off_t) (number(56, 8) + number(48, 8)) + offset; }
 
 static off_t end_at(off_t bytes) { return data_at(bytes - 1) + 1; }
 
-static off_t entry_at(int block)
-{
-    return data_at(0) - 128 * (off_t) number(path, 68, 4) + 128 * block;
-}
+static off_t entry_at(int block) { return data_at(0) - ENTRY * (off_t) number(68, 4) + ENTRY * block; }
 
 static void write_all(int times)
 {
@@ -125,49 +123,49 @@ static void open_fails(int wanted, const char *what)
     MT_CHECK(wanted == class, "%s: error class %d", what, class);
 }
 
-static void flip(const char *name, off_t at, const char *what)
+static void flip(off_t at, const char *what)
 {
     unsigned char byte;
 
     if (0 == mt_rank) {
-        peek(name, at, &byte, 1);
+        peek(at, &byte, 1);
         byte ^= 1;
-        poke(name, at, &byte, 1);
+        poke(at, &byte, 1);
     }
     read_all(false, what);
     if (0 == mt_rank) {
         byte ^= 1;
-        poke(name, at, &byte, 1);
+        poke(at, &byte, 1);
     }
     read_all(true, "put right again");
 }
 
-static void swap(const char *name, off_t a, off_t b, size_t count)
+static void swap(off_t a, off_t b, size_t count)
 {
     unsigned char first[BLOCK], second[BLOCK];
 
     if (0 == mt_rank) {
-        peek(name, a, first, count);
-        peek(name, b, second, count);
-        poke(name, a, second, count);
-        poke(name, b, first, count);
+        peek(a, first, count);
+        peek(b, second, count);
+        poke(a, second, count);
+        poke(b, first, count);
     }
 }
 
 static void blocks(void)
 {
-    flip(path, data_at(10 * BLOCK + 5), "a byte of data");
-    flip(path, data_at(BYTES - 1), "the last byte");
-    flip(path, entry_at(3) + 40, "a tag");
-    flip(path, entry_at(3) + 10, "a counter");
-    flip(path, entry_at(3) + 20, "an S");
+    flip(data_at(10 * BLOCK + 5), "a byte of data");
+    flip(data_at(BYTES - 1), "the last byte");
+    flip(entry_at(3) + 40, "a tag");
+    flip(entry_at(3) + 10, "a counter");
+    flip(entry_at(3) + 20, "an S");
     mt_group("data, tags, counters and S changed");
-    swap(path, data_at(5 * BLOCK), data_at(6 * BLOCK), BLOCK);
+    swap(data_at(5 * BLOCK), data_at(6 * BLOCK), BLOCK);
     read_all(false, "two blocks swapped");
-    swap(path, entry_at(5), entry_at(6), 96);
+    swap(entry_at(5), entry_at(6), ENTRY);
     read_all(false, "two blocks and their entries swapped");
-    swap(path, data_at(5 * BLOCK), data_at(6 * BLOCK), BLOCK);
-    swap(path, entry_at(5), entry_at(6), 96);
+    swap(data_at(5 * BLOCK), data_at(6 * BLOCK), BLOCK);
+    swap(entry_at(5), entry_at(6), ENTRY);
     read_all(true, "swapped back");
     mt_group("blocks swapped, with and without their entries");
 }
@@ -193,7 +191,7 @@ static void overwritten(bool sealed)
     make(1);
     overwrite();
     if (0 == mt_rank) {
-        poke(path, data_at(7 * BLOCK), &byte, 1);
+        poke(data_at(7 * BLOCK), &byte, 1);
     }
     read_all(!sealed, "data changed, the room is there");
     mt_group("an overwritten block is read from its room, but not in a sealed file");
@@ -204,17 +202,17 @@ static void overwritten(bool sealed)
  * holder did write here. */
 static void older(bool sealed)
 {
-    static unsigned char data[BLOCK], entry[96], zeros[BLOCK];
+    static unsigned char data[BLOCK], entry[ENTRY], zeros[BLOCK];
 
     make(1);
-    peek(path, data_at(5 * BLOCK), data, BLOCK);
-    peek(path, entry_at(5), entry, sizeof(entry));
+    peek(data_at(5 * BLOCK), data, BLOCK);
+    peek(entry_at(5), entry, sizeof(entry));
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     write_all(1);
     read_all(true, "written again");
     if (0 == mt_rank) {
-        poke(path, data_at(5 * BLOCK), data, BLOCK);
-        poke(path, entry_at(5), entry, sizeof(entry));
+        poke(data_at(5 * BLOCK), data, BLOCK);
+        poke(entry_at(5), entry, sizeof(entry));
     }
     read_all(!sealed, "an older version of a block");
     mt_group("an older version of a block is %s", sealed ? "an error" : "not noticed");
@@ -222,8 +220,8 @@ static void older(bool sealed)
         make(1);
         MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
         if (0 == mt_rank) {
-            poke(path, data_at(8 * BLOCK), zeros, BLOCK);
-            poke(path, entry_at(8), zeros, 96);
+            poke(data_at(8 * BLOCK), zeros, BLOCK);
+            poke(entry_at(8), zeros, ENTRY);
         }
         read_all(false, "a block turned into a hole");
         if (0 == mt_rank) {
@@ -262,15 +260,15 @@ static void another_end(off_t end, const char *what)
 
 /* A block and its entry as they were before all was written again. */
 static struct {
-    unsigned char data[BLOCK], entry[96];
+    unsigned char data[BLOCK], entry[ENTRY];
 } before;
 
 static void make_twice(void)
 {
     make(1);
     if (0 == mt_rank) {
-        peek(path, data_at(5 * BLOCK), before.data, BLOCK);
-        peek(path, entry_at(5), before.entry, sizeof(before.entry));
+        peek(data_at(5 * BLOCK), before.data, BLOCK);
+        peek(entry_at(5), before.entry, sizeof(before.entry));
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     write_all(1);
@@ -280,8 +278,8 @@ static void put_back(void)
 {
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (0 == mt_rank) {
-        poke(path, data_at(5 * BLOCK), before.data, BLOCK);
-        poke(path, entry_at(5), before.entry, sizeof(before.entry));
+        poke(data_at(5 * BLOCK), before.data, BLOCK);
+        poke(entry_at(5), before.entry, sizeof(before.entry));
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
@@ -336,21 +334,20 @@ static void flip_map(off_t at)
 {
     unsigned char byte;
 
-    peek(path, at + 60, &byte, 1);
+    peek(at + 60, &byte, 1);
     byte ^= 4;
-    poke(path, at + 60, &byte, 1);
+    poke(at + 60, &byte, 1);
 }
 
-/* The map is in the attribute and twice in the file. */
+/* The map is in the attribute and in two places of the file. */
 static void maps(void)
 {
     unsigned char map[4096], byte;
     ssize_t bytes = 0 == mt_rank ? getxattr(path, "user.mpicrypt.map", map, sizeof(map)) : 0;
-    const off_t first = 1024, second = 4096;
 
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (0 == mt_rank) {
-        flip_map(first);
+        flip_map(PLACE_0);
     }
     read_all(true, "one copy of the map changed");
     if (0 == mt_rank && bytes > 0) {
@@ -359,18 +356,18 @@ static void maps(void)
     }
     read_all(true, "the attribute changed, too");
     if (0 == mt_rank) {
-        flip_map(second);
+        flip_map(PLACE_1);
     }
     open_fails(MPIX_ERR_CRYPT_FORGED, "all copies of the map changed");
     if (0 == mt_rank) {
-        flip_map(first);
+        flip_map(PLACE_0);
     }
     read_all(true, "the first copy put right");
     if (0 == mt_rank) {
         byte = 0xff;
-        poke(path, 17, &byte, 1);
+        poke(17, &byte, 1);
     }
-    open_fails(MPIX_ERR_CRYPT_FORGED, "another version of the format");      /* the header has a CRC */
+    open_fails(MPIX_ERR_CRYPT_FORGED, "another version of the format");       /* under a CRC */
     mt_group("maps changed");
 }
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD) that makes encrypted files: attributes have room for a
- * digest only, and each of them is noted.  One that is written while bytes of the file still wait to be brought
- * to the storage may be ahead of the file's map after a power cut.
+ * digest only, and each of them is noted.  One that is written while bytes of the file still wait to be brought to the
+ * storage may be ahead of the map in it after a power cut.
  *
  *   AHEAD_LOG      gets a line for each digest: "behind", or "ahead", which is wrong
  */

@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD) that writes an encrypted file: one of
- * its processes dies at a chosen write, to data or to a control area.
+ * its processes dies at a chosen write to its data, or to its header or a control area.
  *
  *   KILL_RANK     the process that dies
  *   KILL_AT       at which of its writes, from 1, which is its first to the data
  *   KILL_HOW      before   before the write
  *                 cut      after a part of it (KILL_CUT thousandths)
  *                 between  data is written, its entry is not: before the first
- *                          write to a control area after the KILL_AT-th to the data
+ *                          other write behind the KILL_AT-th to the data
  *   KILL_LOG      where it writes what it did, a line at a time
  */
 #define _GNU_SOURCE
@@ -46,7 +46,7 @@ static uint64_t little(const unsigned char *bytes)
     return value;
 }
 
-/* By the file's header. */
+/* The part at this place, by the header; or the header itself, which is not there yet. */
 static int part_at(const unsigned char *header, off_t at)
 {
     uint64_t group = little(header + 40), control = little(header + 48), before = little(header + 56);
@@ -65,12 +65,11 @@ static int part_of(int fd, const struct iovec *vector, off_t at)
     if (n <= 0 || NULL == memmem(path, (size_t) n, "/storm", 6)) {
         return NEITHER;
     }
-    path[n] = '\0';
     if (0 == at && vector->iov_len >= sizeof(header) && 0 == memcmp(vector->iov_base, magic, sizeof(magic) - 1)) {
-        return CONTROL;                 /* the header itself, which is not there yet */
+        return CONTROL;
     }
-    return sizeof(header) == pread(fd, header, sizeof(header), 0) && 0 == memcmp(header, magic, sizeof(magic) - 1) ? part_at(header, at)
-                                                                                                                  : DATA;
+    return sizeof(header) == pread(fd, header, sizeof(header), 0) && 0 == memcmp(header, magic, sizeof(magic) - 1)
+               ? part_at(header, at) : NEITHER;
 }
 
 static void die(const char *what, int part, off_t at, size_t bytes)

@@ -7,13 +7,10 @@
  *   STEP_HOW   kill      the process dies before call STEP_AT, from 1
  *              cut       the same; but if that is a write, nine tenths of its first piece are done: for a map, more
  *                        than a new one shares with the old one
- *              full      from that call on, attributes find no space
- *              run       when the data was unlinked, STEP_DO is run by a shell
+ *              full      that call and all later ones find no space
  *              unread    the first bytes of the file cannot be read
  *              do        before each of the calls a shell runs STEP_DO, with its name in STEP
- *              no-attr   (all ranks) attributes cannot be written, and none is found
  *   STEP_LOG   gets a line when it has happened
- *   STEP_ALL   nor does anything else
  *   STEP_NO_EXCHANGE   the file system cannot exchange two names
  */
 #define _GNU_SOURCE
@@ -21,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,26 +28,26 @@
 
 #define REAL(name, type) ((type) dlsym(RTLD_NEXT, name))
 
-static bool is_stepped(const char *path)
+static int is_meant(const char *path)
 {
     const char *file = getenv("STEP_FILE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     size_t n = NULL == file ? 0 : strlen(file);
 
     if (0 == n || (NULL != rank && 0 != strcmp(rank, "0")) || 0 != strncmp(path, file, n)) {
-        return false;
+        return 0;
     }
     const char *rest = path + n, *end = strrchr(rest, '.');
     return '\0' == *rest || (NULL != end && 0 == strcmp(end, ".part"));
 }
 
-static bool is_stepped_fd(int fd)
+static int is_meant_fd(int fd)
 {
     char link[64], path[4096];
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof(path) - 1);
     path[n < 0 ? 0 : n] = '\0';
-    return is_stepped(path);
+    return is_meant(path);
 }
 
 static int is_so(const char *how)
@@ -80,33 +76,30 @@ static void run(const char *call)
 }
 
 /* 0: go on. */
-static int step(bool stepped, bool attribute, const char *call)
+static int step(int meant, const char *call)
 {
     static int steps;
 
-    if (stepped && is_so("do")) {
+    if (meant && is_so("do")) {
         run(call);
     }
-    if (!stepped || (!is_so("kill") && !is_so("cut") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
+    if (!meant || (!is_so("kill") && !is_so("cut") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
         return 0;
     }
     if (is_so("cut") && 0 == strcmp(call, "pwritev")) {
         return 1;
     }
-    if (is_so("kill") || is_so("cut")) {
-        say(call);
+    say(call);
+    if (!is_so("full")) {
         raise(SIGKILL);
-    } else if (attribute || NULL != getenv("STEP_ALL")) {
-        say(call);
-        errno = ENOSPC;
-        return -1;
     }
-    return 0;
+    errno = ENOSPC;
+    return -1;
 }
 
 ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t at)
 {
-    int what = step(is_stepped_fd(fd), false, "pwritev");
+    int what = step(is_meant_fd(fd), "pwritev");
 
     if (what > 0) {
         const struct iovec most = {vector[0].iov_base, vector[0].iov_len - (vector[0].iov_len + 9) / 10};
@@ -121,7 +114,7 @@ ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t at) __a
 
 ssize_t preadv(int fd, const struct iovec *vector, int count, off_t at)
 {
-    if (0 == at && is_so("unread") && is_stepped_fd(fd)) {
+    if (0 == at && is_so("unread") && is_meant_fd(fd)) {
         say("preadv");
         errno = EIO;
         return -1;
@@ -133,43 +126,30 @@ ssize_t preadv64(int fd, const struct iovec *vector, int count, off64_t at) __at
 
 int ftruncate(int fd, off_t bytes)
 {
-    return 0 != step(is_stepped_fd(fd), false, "ftruncate") ? -1 : REAL("ftruncate", int (*)(int, off_t))(fd, bytes);
+    return 0 != step(is_meant_fd(fd), "ftruncate") ? -1 : REAL("ftruncate", int (*)(int, off_t))(fd, bytes);
 }
 
 int ftruncate64(int fd, off64_t bytes) __attribute__((alias("ftruncate")));
 
 int fsetxattr(int fd, const char *name, const void *value, size_t bytes, int flags)
 {
-    if (is_so("no-attr")) {
-        errno = EPERM;
-        return -1;
-    }
-    return 0 != step(is_stepped_fd(fd), true, "fsetxattr") ? -1
+    return 0 != step(is_meant_fd(fd), "fsetxattr") ? -1
                : REAL("fsetxattr", int (*)(int, const char *, const void *, size_t, int))(fd, name, value, bytes, flags);
-}
-
-ssize_t fgetxattr(int fd, const char *name, void *value, size_t bytes)
-{
-    if (is_so("no-attr")) {
-        errno = ENODATA;
-        return -1;
-    }
-    return REAL("fgetxattr", ssize_t (*)(int, const char *, void *, size_t))(fd, name, value, bytes);
 }
 
 int fremovexattr(int fd, const char *name)
 {
-    return 0 != step(is_stepped_fd(fd), false, "fremovexattr") ? -1 : REAL("fremovexattr", int (*)(int, const char *))(fd, name);
+    return 0 != step(is_meant_fd(fd), "fremovexattr") ? -1 : REAL("fremovexattr", int (*)(int, const char *))(fd, name);
 }
 
 int rename(const char *from, const char *to)
 {
-    return 0 != step(is_stepped(from), false, "rename") ? -1 : REAL("rename", int (*)(const char *, const char *))(from, to);
+    return 0 != step(is_meant(from), "rename") ? -1 : REAL("rename", int (*)(const char *, const char *))(from, to);
 }
 
 int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
 {
-    int what = step(is_stepped(from), false, "renameat2");
+    int what = step(is_meant(from), "renameat2");
 
     if (0 != (flags & RENAME_EXCHANGE) && NULL != getenv("STEP_NO_EXCHANGE")) {
         errno = EINVAL;
@@ -181,24 +161,17 @@ int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned
 
 int fallocate(int fd, int mode, off_t at, off_t bytes)
 {
-    return 0 != step(is_stepped_fd(fd), false, "fallocate") ? -1 : REAL("fallocate", int (*)(int, int, off_t, off_t))(fd, mode, at, bytes);
+    return 0 != step(is_meant_fd(fd), "fallocate") ? -1 : REAL("fallocate", int (*)(int, int, off_t, off_t))(fd, mode, at, bytes);
 }
 
 int fallocate64(int fd, int mode, off64_t at, off64_t bytes) __attribute__((alias("fallocate")));
 
 int fchmod(int fd, mode_t mode)
 {
-    return 0 != step(is_stepped_fd(fd), false, "fchmod") ? -1 : REAL("fchmod", int (*)(int, mode_t))(fd, mode);
+    return 0 != step(is_meant_fd(fd), "fchmod") ? -1 : REAL("fchmod", int (*)(int, mode_t))(fd, mode);
 }
 
 int unlink(const char *path)
 {
-    bool stepped = is_stepped(path);
-    int rc = 0 != step(stepped, false, "unlink") ? -1 : REAL("unlink", int (*)(const char *))(path);
-
-    if (stepped && 0 == rc && is_so("run")) {
-        unsetenv("LD_PRELOAD");
-        say(0 == system(getenv("STEP_DO")) ? "done" : "failed");
-    }
-    return rc;
+    return 0 != step(is_meant(path), "unlink") ? -1 : REAL("unlink", int (*)(const char *))(path);
 }
