@@ -5,6 +5,7 @@
  * things are, and the verdict on every file there, good or bad; and a loss of power
  * while one is made, or its map is changed.
  */
+#include "opal/mca/common/crypt/base/le.h"
 #include "tests/unit/file_one.h"
 
 static unsigned good_count, changed_count;
@@ -412,9 +413,24 @@ static void test_map_copies(void)
     fclose(input);
 }
 
+/* A header may announce places of 64 MiB, but a map and its CRC have at most 32 MiB: nobody reads more. */
+static void test_long_map(void)
+{
+    const opal_cryptfile_geometry_t geometry = {.header_bytes = UINT64_C(1) << 28, .map_bytes = 64u << 20};
+    uint8_t head[OPAL_CRYPTFILE_MAP_HEAD_BYTES] = "MPICRYPT\1\0\4";
+
+    UNIT_GROUP("no map is longer than the limit");
+    for (uint32_t over = 0; over < 2; ++over) {
+        const uint32_t bytes = OPAL_CRYPTFILE_MAP_MAX_BYTES - 4 + over;
+        opal_crypt_le_put32(head + 44, bytes);
+        UNIT_CHECK((0 == over ? bytes : 0) == opal_cryptfile_place_peek(head, &geometry));
+    }
+}
+
 int main(void)
 {
     test_map_copies();
+    test_long_map();
     UNIT_GROUP("files, and what was made of them");
     one_walk(check_good, check_changed);
     UNIT_CHECK(7 == good_count && 241 == changed_count);

@@ -115,7 +115,7 @@ size_t opal_cryptfile_place_peek(const uint8_t *bytes, const opal_cryptfile_geom
     size_t count = get32(bytes + 44);
 
     return OPAL_CRYPT_OK == opal_cryptfile_kind(bytes, OPAL_CRYPTFILE_MAP_HEAD_BYTES, &kind) && OPAL_CRYPTFILE_KIND_MAP == kind &&
-           count <= geometry->map_bytes - 4 ? count : 0;
+           count <= geometry->map_bytes - 4 && count <= OPAL_CRYPTFILE_MAP_MAX_BYTES - 4 ? count : 0;
 }
 
 bool opal_cryptfile_place_whole(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header)
