@@ -192,6 +192,33 @@ done
 second old/new
 refuses_old old/new vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/old/new"
 [ ! -e old/new ] || fail "a file was made"
+# A second file that was cut short or damaged is one; and where it cannot be read, nobody knows.
+while read -r name make; do
+    cp plain old/$name
+    printf "$make" > old/$name.mpicrypt
+    refuses_old old/$name reads
+    refuses_old old/$name deletes
+done <<'END'
+short
+cut MPICRY
+kind MPICRYPT\1\0\7\7
+zeros \0\0\0\0\0\0\0\0\0\0\0\0
+END
+unreadable() { # unreadable REASON COMMAND...
+    local reason="FILE.mpicrypt beside it: $1"; shift
+    must_refuse "$reason" "$@"
+    [ -e old/$name ] || fail "$*: the file was deleted"
+}
+for name in nowhere around locked; do
+    cp plain old/$name
+done
+ln -s none old/nowhere.mpicrypt; ln -s around.mpicrypt old/around.mpicrypt
+second old/locked; chmod 0 old/locked.mpicrypt
+name=nowhere; unreadable 'No such file or directory' reads
+unreadable 'No such file or directory' deletes
+must_fail reads --mca fs ufs
+name=around; unreadable 'Too many levels of symbolic links' reads
+name=locked; unreadable 'Permission denied' unable open "$CASE_DIR/old/locked"
 # What has the name of a second file, and is none, is nobody's business; nor is an old one beside a file of today.
 cp plain old/other; echo nothing > old/other.mpicrypt
 cp plain old/directory; mkdir old/directory.mpicrypt

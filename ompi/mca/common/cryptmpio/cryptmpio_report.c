@@ -106,14 +106,16 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
 
 int ompi_common_cryptmpio_refuse_old(const char *filename)
 {
-    const char *found = ompi_common_cryptmpio_is_old(filename);
-    char path[PATH_MAX];
+    int unknown;
+    const char *found = ompi_common_cryptmpio_is_old(filename, &unknown);
+    char path[PATH_MAX], reason[128];
 
     if (NULL == found) {
         return MPI_SUCCESS;
     }
     snprintf(path, sizeof(path), "%s", filename);
-    show(NULL, HELP, "file-old", opal_crypt_harmless(path, ""), opal_process_info.nodename, found);
+    snprintf(reason, sizeof(reason), "%s%s%s", found, unknown ? ": " : "", unknown ? strerror(unknown) : "");
+    show(NULL, HELP, unknown ? "file-failed" : "file-old", opal_crypt_harmless(path, ""), opal_process_info.nodename, reason);
     return MPI_ERR_IO;
 }
 

@@ -94,8 +94,10 @@ static bool is_encrypted(const char *path)
 {
     struct stat status;
     bool is_file = 0 == stat(path, &status) && S_ISREG(status.st_mode);
+    int unknown;
 
-    return (is_file && (has_attribute(path) || (status.st_size > 0 && begins_as_one(path)))) || NULL != ompi_common_cryptmpio_is_old(path);
+    return (is_file && (has_attribute(path) || (status.st_size > 0 && begins_as_one(path)))) ||
+           NULL != ompi_common_cryptmpio_is_old(path, &unknown);
 }
 
 /* ROMIO takes "ufs:/dir/file" for /dir/file. */

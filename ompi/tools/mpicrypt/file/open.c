@@ -203,7 +203,7 @@ static int is_ours(mpicrypt_file_t *file)
 {
     opal_cryptfile_state_t state;
     bool magic;
-    int rc = opal_cryptfile_beginning_read(&file->posix.super, &magic, &file->header, &state);
+    int rc = opal_cryptfile_beginning_read(&file->posix.super, &magic, &file->header, &state), unknown = 0;
 
     if (magic) {
         return MPICRYPT_OK;
@@ -211,8 +211,9 @@ static int is_ours(mpicrypt_file_t *file)
     if (OPAL_CRYPT_ERR_STORAGE == rc) {
         return failed(file, strerror(errno), "");
     }
-    const char *found = ompi_common_cryptmpio_is_old(file->path);
-    return NULL == found ? failed(file, "it is not encrypted", "") : refuse_old(file, found);
+    const char *found = ompi_common_cryptmpio_is_old(file->path, &unknown);
+    return NULL == found ? failed(file, "it is not encrypted", "")
+           : 0 != unknown ? failed(file, found, strerror(unknown)) : refuse_old(file, found);
 }
 
 static int read_header(mpicrypt_file_t *file)

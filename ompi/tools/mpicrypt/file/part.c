@@ -106,12 +106,13 @@ int mpicrypt_file_begin_over(const char *to, const char **name)
 int mpicrypt_file_begin(const char *to, const char **name)
 {
     struct stat status;
+    int unknown;
 
     if (0 == lstat(to, &status)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EEXIST));
     }
-    if (NULL != ompi_common_cryptmpio_is_old(to)) {     /* a plain TO would be refused */
-        return mpicrypt_error(MPICRYPT_FAILED, "%s.mpicrypt: it belongs to a file that a development version encrypted: delete it first",
+    if (NULL != ompi_common_cryptmpio_is_old(to, &unknown)) {   /* a plain TO would be refused */
+        return 0 != unknown ? mpicrypt_error(MPICRYPT_FAILED, "%s.mpicrypt: %s", to, strerror(unknown)) : mpicrypt_error(MPICRYPT_FAILED, "%s.mpicrypt: it belongs to a file that a development version encrypted: delete it first",
                               to);
     }
     return mpicrypt_file_begin_over(to, name);
