@@ -309,9 +309,11 @@ class Process:
     def lengthen(self, n, now):
         storage = yield ("view",)
         entry = storage.get(("entry",) + block_of(now)) or NO_ENTRY
-        if now % BLOCK and block_of(now)[1] in self.keys and mark_of(entry):
+        if now % BLOCK and mark_of(entry):
+            if block_of(now)[1] not in self.keys:
+                return "no key"
             rc = yield from self.cut(now)       # finished, it would reach beyond the old end
-            if rc != "done":
+            if rc not in ("done", "forged"):    # of a forged one, nothing can come back
                 return rc
         storage = yield ("view",)
         yield from self.clear_void(storage, self.void(storage, n))

@@ -221,7 +221,7 @@ def settled(storage, spec, durable):
     before the power went."""
     blocks, sizes = dict(spec.blocks), {size(storage.size)}
     for block in BLOCKS:
-        if mark_of(storage.get(("entry",) + block) or NO_ENTRY):
+        if mark_of(storage.get(("entry",) + block) or NO_ENTRY) or look(storage, block)[0] == "room":
             sizes = spec.sizes          # it may be one that makes the file longer
         elif begin(block) < size(storage.size) and (durable or "forged" not in spec.blocks[block]):
             blocks[block] = {seen(storage, block)}

@@ -45,6 +45,10 @@ def odd_ends(explorer, deep):
     start = explorer.start(Write(text(0, 1, 2, by="o")))
     first = (Write(text(3)), Write(text(2, 3)), Write(text(3, 4)), Write(text(6)), SetSize(5), SetSize(1))
     explorer.explore(start, first, (Write(text(3, 4, by="b")), SetSize(2), SetSize(7), Write(text(0, by="b"), keys=(0,))))
+    # Lengthened by one without the key of the block that it ends in.
+    longer, set_size = Write(text(4, by="b"), keys=(0,)), SetSize(7, keys=(0,))
+    set_size.may_end = ("done", "no key")
+    explorer.explore(start, first[:2], (longer, set_size), (Finish(), Write(text(5, by="c"), keys=(0,)), SetSize(3), SetSize(8)))
 
 
 def strangers(explorer, deep):

@@ -59,7 +59,8 @@ static int clear_some(lengthening_t *l, uint64_t at, uint64_t count)
                ? storage->write(storage, l->work->extents, l->work->extent_count) : rc;
 }
 
-/* A process that was killed here may have been lengthening the block: bytes beyond the end would come back later. */
+/* A process that was killed here may have been lengthening the block: bytes beyond the end would come back later.  Without the
+ * key, a write leaves it: docs/design/012-one-file.rst says why nothing is lost. */
 static int finish_end(lengthening_t *l, uint32_t region, uint64_t block)
 {
     opal_cryptfile_found_t found;
