@@ -13,7 +13,9 @@ odd=$(mpi_program io odd)
 cd "$CASE_DIR"
 head -c 50000 /dev/urandom > plain
 read_it() { vcluster mpirun "$@" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"; }
-must vcluster mpirun -n 4 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+echo mine > file.mpicrypt.probe                 # not one of those with which nodes are tested
+must vcluster mpirun -n 4 --map-by node "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+[ "$(cat file.mpicrypt.probe)" = mine ] && [ "$(ls file.*)" = file.mpicrypt.probe ] || fail "$(ls -l file.*)"
 must read_it -n 4
 
 says "cannot be used by a job whose messages are not encrypted" read_it -n 4 --mca pml ob1

@@ -262,23 +262,22 @@ int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *p
     return test(posix->data_fd, F_RDLCK, at, 1, is_free);
 }
 
-bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at)
+int ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *stays)
 {
     char again[64];
-    int closed, other;
-    bool is_free = false, stays;
+    bool is_free;
 
     snprintf(again, sizeof(again), "/proc/self/fd/%d", posix->data_fd);
-    closed = open(again, O_RDONLY | O_CLOEXEC);
-    other = open(again, O_RDONLY | O_CLOEXEC);
-    if (closed >= 0) {
-        close(closed);
-    }
-    stays = closed < 0 || other < 0 || OPAL_CRYPT_OK != test(other, F_RDLCK, at, 1, &is_free) || !is_free;
+    int other = open(again, O_RDONLY | O_CLOEXEC), closed = open(again, O_RDONLY | O_CLOEXEC);
+    int rc = closed >= 0 && 0 == close(closed) && other >= 0 ? test(other, F_RDLCK, at, 1, &is_free) : OPAL_CRYPT_ERR_STORAGE;
+    int error = errno;
+
+    *stays = OPAL_CRYPT_OK == rc && !is_free;
     if (other >= 0) {
         close(other);
     }
-    return stays;
+    errno = error;
+    return rc;
 }
 
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free)

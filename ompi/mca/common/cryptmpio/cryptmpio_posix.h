@@ -112,7 +112,7 @@ int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *p
 
 /* Does this process's exclusive lock on a byte survive closing another descriptor?  Traditional
  * POSIX locks do not, and a file system may support no others. */
-bool ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at);
+int ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *stays);
 
 /* Are these bytes free of others' locks, shared or exclusive? */
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free);

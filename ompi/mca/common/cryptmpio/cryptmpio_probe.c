@@ -10,7 +10,7 @@
  *     others                                                               | taken?
  *
  *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
- *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe
+ *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe.NUMBER
  *
  * The second write also lengthens that file: new space is allocated at its end.
  * Rank 0 holds the first lock throughout, so that communicators that open the same file
@@ -18,24 +18,30 @@
  */
 #include "cryptmpio_internal.h"
 
+#include "opal/mca/common/crypt/base/secmem.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BYTES = 4096 };
+enum { BYTES = 4096, NAME_BYTES = PATH_MAX + 40 };
 
 static int probe_locks(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
-    bool root = 0 == state->fh->f_rank, is_free = false;
+    bool root = 0 == state->fh->f_rank, is_free = false, stays;
     int error = root && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, true)
                     ? ompi_common_cryptmpio_show_errno(state, "file-locks", errno) : MPI_SUCCESS;
 
-    if (root && MPI_SUCCESS == error && !ompi_common_cryptmpio_posix_lock_stays(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE)) {
+    if (root && MPI_SUCCESS == error
+        && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_stays(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &stays)) {
+        error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
+    } else if (root && MPI_SUCCESS == error && !stays) {
         opal_crypt_why_t why;
 
         error = ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_LIBRARY, "file-locks",
@@ -107,6 +113,12 @@ static int write_and_look(ompi_common_cryptmpio_file_t *state, ompi_common_crypt
     return error;
 }
 
+/* A name that nobody else has, from a random number. */
+static void name_probe(const ompi_common_cryptmpio_file_t *state, uint64_t number, char name[NAME_BYTES])
+{
+    snprintf(name, NAME_BYTES, "%s.mpicrypt.probe.%016" PRIx64, state->path, number);
+}
+
 /* `creating` as for open(2). */
 static bool open_probe(const ompi_common_cryptmpio_file_t *state, const char *name, int creating, ompi_common_cryptmpio_posix_t *probe)
 {
@@ -121,37 +133,34 @@ static bool open_probe(const ompi_common_cryptmpio_file_t *state, const char *na
 static int probe_bytes(ompi_common_cryptmpio_file_t *state)
 {
     ompi_common_cryptmpio_posix_t probe = {.data_fd = -1};
-    bool root = 0 == state->fh->f_rank, ready = false;
-    char *name = NULL;
-    int why = 0;
+    char name[NAME_BYTES];
+    uint64_t number = 0;                /* 0: there is no file to try with */
+    bool root = 0 == state->fh->f_rank, made = false;
+    int error = MPI_SUCCESS;
 
-    if (asprintf(&name, "%s.mpicrypt.probe", state->path) < 0) {
-        name = NULL;
+    if (root) {
+        opal_crypt_random(&number, sizeof(number));
+        name_probe(state, number, name);
+        made = open_probe(state, name, O_CREAT | O_EXCL, &probe);
+        if (!made) {
+            (void) ompi_common_cryptmpio_show_errno(state, "file-untested", errno);
+            number = 0;
+        }
     }
-    int error = ompi_common_cryptmpio_agree(state->fh, NULL == name ? MPI_ERR_NO_MEM : MPI_SUCCESS);
-    if (root && MPI_SUCCESS == error) {
-        (void) unlink(name);            /* left by a killed process */
-        ready = open_probe(state, name, O_CREAT | O_EXCL, &probe);
-        why = errno;
-    }
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_bcast_flag(state->fh, &ready)) {
-        error = MPI_ERR_INTERN;
-    }
-    state->untested = !ready;
-    if (root && MPI_SUCCESS == error && !ready) {
-        (void) ompi_common_cryptmpio_show_errno(state, "file-untested", why);
-    }
-    if (MPI_SUCCESS == error && ready) {
+    error = ompi_common_cryptmpio_agree(state->fh, OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &number, sizeof(number))
+                                                       ? MPI_SUCCESS : MPI_ERR_INTERN);
+    state->untested = 0 == number;
+    if (MPI_SUCCESS == error && 0 != number) {
+        name_probe(state, number, name);
         error = failed(state, root || open_probe(state, name, 0, &probe));
         error = MPI_SUCCESS == error ? write_and_look(state, &probe) : error;
     }
     if (probe.data_fd >= 0) {
         close(probe.data_fd);
     }
-    if (root && ready) {
+    if (made) {
         (void) unlink(name);
     }
-    free(name);
     return error;
 }
 

@@ -124,9 +124,7 @@ int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state)
     if (MPI_SUCCESS != error || !state->posix.may_write) {
         return error;
     }
-    if (state->fh->f_size > 1) {
-        error = ompi_common_cryptmpio_probe(state);
-    }
+    error = ompi_common_cryptmpio_probe(state);
     uint8_t remote = state->posix.remote;   /* on any node */
     if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, &remote, sizeof(remote))) {
         error = MPI_ERR_INTERN;
