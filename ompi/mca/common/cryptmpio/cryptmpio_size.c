@@ -37,12 +37,22 @@ int ompi_common_cryptmpio_set_size(ompi_common_cryptmpio_file_t *state, OMPI_MPI
     return ompi_common_cryptmpio_agree(state->fh, error);       /* or the others would wait for one that failed */
 }
 
-/* With MPI_MODE_EXCL, rank 0 created it.  A file that got its map stays: it is complete, if empty. */
+/* Another process is making the file.  (Without locks, none can.) */
+static bool has_maker(const ompi_common_cryptmpio_file_t *state)
+{
+    bool got = false;
+
+    return OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_lock_now(&state->posix, OMPI_CRYPTMPIO_LOCK_MAKER, true, &got) && !got;
+}
+
+/* With MPI_MODE_EXCL, rank 0 created it.  A file that got its map stays: it is complete, if empty.  The maker's lock, which is held
+ * until the file is closed, keeps others from making it. */
 void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, const char *filename, int amode)
 {
     struct stat open_one, named;
 
     if (0 == state->fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != (amode & MPI_MODE_EXCL) && !state->encrypted &&
+        !has_maker(state) &&
         0 == fstat(state->posix.data_fd, &open_one) && 0 == open_one.st_size && 0 == lstat(filename, &named) &&
         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino) {
         (void) unlink(filename);

@@ -23,12 +23,16 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
-/* Under the maker's lock, also over a file that another process began. */
+/* Under the maker's lock, also over a file that another process began.  Another job's failed open may have deleted it. */
 static int make_file(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
-    int rc = opal_cryptfile_make_begin(storage, map);
 
+    if (!ompi_common_cryptmpio_posix_lies_at(state->posix.data_fd, state->path)) {
+        errno = ESTALE;
+        return OPAL_CRYPT_ERR_STORAGE;
+    }
+    int rc = opal_cryptfile_make_begin(storage, map);
     rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_make_end(storage, map) : rc;
     return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->path) : rc;
