@@ -36,7 +36,7 @@ bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state)
     return OPAL_CRYPT_OK == opal_cryptfile_beginning_read(storage, &magic, &header, &said) && magic && OPAL_CRYPTFILE_STATE_MAKING == said;
 }
 
-/* One that was emptied may still be open elsewhere: what is written there, under the old keys, could never be read. */
+/* Others may still have it open, from before it was emptied: what they write, under the old keys, could never be read. */
 static int have_alone_now(ompi_common_cryptmpio_file_t *state)
 {
     opal_crypt_why_t why;
@@ -46,7 +46,7 @@ static int have_alone_now(ompi_common_cryptmpio_file_t *state)
         return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
     if (alone) {
-        return MPI_SUCCESS;
+        return ompi_common_cryptmpio_take(state);       /* if the name still leads to it */
     }
     (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-busy", "it was emptied, and is still open elsewhere");
     ompi_common_cryptmpio_show(state, &why);
@@ -77,7 +77,6 @@ bool ompi_common_cryptmpio_begin(ompi_common_cryptmpio_file_t *state, ompi_commo
     }
     look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
     *error = have_alone_now(state);
-    *error = MPI_SUCCESS == *error ? ompi_common_cryptmpio_take(state) : *error;
     if (MPI_SUCCESS != *error) {
         ompi_common_cryptmpio_posix_release(&state->posix);
     }
@@ -91,7 +90,8 @@ bool ompi_common_cryptmpio_clear(ompi_common_cryptmpio_file_t *state, int *error
 
     if (claim(state, error)) {
         if (state->posix.may_write) {
-            *error = ompi_common_cryptmpio_stored(state, storage->resize(storage, 0), "it cannot be emptied");
+            *error = have_alone_now(state);
+            *error = MPI_SUCCESS == *error ? ompi_common_cryptmpio_stored(state, storage->resize(storage, 0), "it cannot be emptied") : *error;
         } else {
             (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-failed", "its maker was killed");
             ompi_common_cryptmpio_show(state, &why);
