@@ -2,7 +2,7 @@
 #
 # Any user who may read a file can lock it.  A job and mpicrypt report that after 10 seconds, with the process, and go
 # on when the lock is released; or the call fails after fs_crypt_lock_timeout.  A file system that drops locks when any
-# descriptor is closed is refused.
+# descriptor is closed is refused.  What a killed maker left is emptied by a writer, unless it is in use or has lost its name.
 . "$SRC/tests/io/common.sh"
 
 cluster_up 1
@@ -13,14 +13,14 @@ head -c 200001 /dev/urandom > plain
 must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 locked=$CASE_DIR/file
 
-# hold KIND AT: the first byte, or all locks from there on, shared, by a file that is open for reading; until the process is killed.
+# hold KIND AT [LENGTH]: all locks from there on, or so many, shared, by a file that is open for reading; until the process is killed.
 hold() {
     rm -f held
-    python3 - "$locked" "$1" "$2" "$CASE_DIR/held" <<'END' &
+    python3 - "$locked" "$1" "$2" "$CASE_DIR/held" "${3:-0}" <<'END' &
 import fcntl, os, signal, struct, sys
-path, kind, start, held = sys.argv[1:]
+path, kind, start, held, length = sys.argv[1:]
 F_OFD_SETLK = 37
-lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, int(start), 1 if start == "0" else 0, 0)
+lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, int(start), int(length), 0)
 fcntl.fcntl(os.open(path, os.O_RDONLY), F_OFD_SETLK if kind == "ofd" else fcntl.F_SETLK, lock)
 open(held, "w").close()
 signal.pause()
@@ -59,7 +59,40 @@ kill $holder
 must run_io 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
 
 must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/dropper.so" "$SRC/tests/io/preload/dropper.c" -ldl
-dropping() { run_io 2 env LD_PRELOAD="$CASE_DIR/dropper.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
-must_fail dropping
-says 'a lock is gone once any descriptor of the file is closed' dropping
+for n in 1 2; do
+    dropping() { run_io $n env LD_PRELOAD="$CASE_DIR/dropper.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
+    must_refuse 'a lock is gone once any descriptor of the file is closed' dropping
+done
 must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
+
+odd=$(mpi_program io odd)
+half_made() { python3 -c 'import os, sys; os.truncate(sys.argv[1], 8192); f = open(sys.argv[1], "r+b"); f.seek(512); f.write(bytes(4))' "$1"; }
+half_made file
+hold ofd $((blocks - 34)) 1             # another process uses it
+must_refuse 'is still open elsewhere' run_io 1 "$odd" open "$CASE_DIR/file"
+kill $holder
+[ "$(stat -c %s file)" = 8192 ] || fail "a file in use was emptied"
+hold ofd $((blocks - 2)) 1              # it is being made
+run_io 1 "$odd" open "$CASE_DIR/file" > out 2>&1 &
+job=$!
+until grep -q 'waits for a lock of an encrypted file' out; do
+    kill -0 $job || fail "it ended: $(cat out)"
+    sleep 0.1
+done
+mv file moved; cp plain file
+kill $holder
+! wait $job || fail "it used another file than the one that it had opened"
+cat out
+grep -q 'another file was put in its place' out || fail "it does not say why"
+[ "$(stat -c %s moved)" = 8192 ] || fail "a file that had lost its name was emptied"
+must_refuse 'it is empty' run_io 1 "$odd" open "$CASE_DIR/moved"
+[ ! -s moved ] || fail "what a killed maker left is there"
+
+# A failed open deletes what it made, unless another process is making it now.
+for name in alone taken; do
+    must_refuse 'crypt_seal_root is for opening' run_io 1 --mca fs_crypt_key_label lab "$odd" root "$CASE_DIR/$name"
+done
+[ ! -e alone ] || fail "a new file that was refused is there"
+[ -e taken ] || fail "a file that another process is making was deleted"
+
+must run_io 1 --mca fs_crypt_key_label lab "$odd" reserve "$CASE_DIR/reserved"

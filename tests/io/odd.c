@@ -18,6 +18,8 @@
  *   odd once FILE      the same, for writing only, where only rank 0 may read what it made
  *   odd late FILE      open an empty one for reading, with a label: it has no bytes; then plain bytes are put there
  *   odd gone FILE      open to delete it when it is closed
+ *   odd root FILE      as own, with a seal to demand, which is refused; one named "taken" is adopted by another maker first
+ *   odd reserve FILE   preallocate where the file system cannot, while another job cuts the file
  *
  * Exits with 0 when nothing was refused.
  */
@@ -34,7 +36,9 @@
 
 enum { RUNS = 1048577, MANY = 60 };
 
-static bool blind, no_reader;
+enum { BLOCK = 65536, CONTROL = 262144 };      /* as the defaults have it */
+
+static bool blind, no_reader, no_space;
 
 /* Replaces the C library's, also in Open MPI: a query for locks finds none. */
 int fcntl(int fd, int command, ...)
@@ -66,8 +70,27 @@ int open(const char *path, int flags, ...)
         errno = EACCES;
         return -1;
     }
-    return (int) syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    int fd = (int) syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    if (fd >= 0 && 0 != (flags & O_EXCL) && NULL != name && 0 == strcmp(name, "/taken")) {
+        struct flock maker = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (1L << 62) - 2, .l_len = 1};
+        int other = (int) syscall(SYS_openat, AT_FDCWD, path, O_RDWR, 0);
+        MT_CHECK(0 == fcntl(other, F_OFD_SETLK, &maker), "the maker's lock");
+    }
+    return fd;
 }
+
+/* The same: no space can be reserved, and another job cuts the file to four blocks just then. */
+int fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+    if (no_space && FALLOC_FL_KEEP_SIZE == mode) {
+        MT_CHECK(0 == ftruncate(fd, CONTROL + 4 * BLOCK), "ftruncate");
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return (int) syscall(SYS_fallocate, fd, mode, at, bytes);
+}
+
+int fallocate64(int fd, int mode, off_t at, off_t bytes) __attribute__((alias("fallocate")));
 
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 
@@ -126,8 +149,29 @@ static int amode_of(const char *mode)
            : 0 == strcmp(mode, "write") ? MPI_MODE_WRONLY
            : 0 == strcmp(mode, "late") ? MPI_MODE_RDONLY
            : 0 == strcmp(mode, "once") ? MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL
-           : 0 == strcmp(mode, "own") ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
+           : 0 == strcmp(mode, "own") || 0 == strcmp(mode, "root") ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
+           : 0 == strcmp(mode, "reserve") ? MPI_MODE_RDWR | MPI_MODE_CREATE
            : 0 == strcmp(mode, "gone") ? MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE : 0;
+}
+
+/* The file stays as the other job cut it. */
+static void reserve(MPI_File f)
+{
+    static char bytes[8 * BLOCK];
+    MPI_Status status;
+    MPI_Offset size;
+    int count;
+
+    memset(bytes, 'a', sizeof(bytes));
+    MT_MPI(MPI_File_write_at(f, 0, bytes, sizeof(bytes), MPI_BYTE, &status));
+    no_space = true;
+    MT_MPI(MPI_File_preallocate(f, 12 * BLOCK));
+    no_space = false;
+    MT_MPI(MPI_File_get_size(f, &size));
+    MT_CHECK(4 * BLOCK == size, "%lld bytes", (long long) size);
+    MT_MPI(MPI_File_read_at(f, 0, bytes, sizeof(bytes), MPI_BYTE, &status));
+    MT_MPI(MPI_Get_count(&status, MPI_BYTE, &count));
+    MT_CHECK(4 * BLOCK == count, "%d bytes", count);
 }
 
 /* All read: collectively, independently, and nonblocking. */
@@ -168,6 +212,7 @@ static void fill_late(MPI_File f, const char *path)
 int main(int argc, char **argv)
 {
     MPI_File f;
+    MPI_Info info = MPI_INFO_NULL;
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     MT_CHECK(3 == argc, "usage");
@@ -175,11 +220,18 @@ int main(int argc, char **argv)
     bool made = 0 == amode;
     blind = 0 == strcmp(argv[1], "locks");
     no_reader = 0 == strcmp(argv[1], "once") && 0 != mt_rank;
-    int rc = MPI_File_open(MPI_COMM_WORLD, argv[2], made ? MPI_MODE_RDWR | MPI_MODE_CREATE : amode, MPI_INFO_NULL, &f);
+    if (0 == strcmp(argv[1], "root")) {
+        MT_MPI(MPI_Info_create(&info));
+        MT_MPI(MPI_Info_set(info, "crypt_seal_root", "00"));
+    }
+    int rc = MPI_File_open(MPI_COMM_WORLD, argv[2], made ? MPI_MODE_RDWR | MPI_MODE_CREATE : amode, info, &f);
     if (MPI_SUCCESS == rc) {
         rc = made ? set_maps(f, argv[1]) : MPI_SUCCESS;
         if (0 == strcmp(argv[1], "late")) {
             fill_late(f, argv[2]);
+        }
+        if (0 == strcmp(argv[1], "reserve")) {
+            reserve(f);
         }
         int closed = MPI_File_close(&f);
         rc = MPI_SUCCESS == rc ? closed : rc;

@@ -225,24 +225,21 @@ static int file_write_ordered_end(ompi_file_t *fh, const void *buf, ompi_status_
 
 /* ---- the file's size ---- */
 
-/* Reserve space up to the end, which was at `before` and is behind a hole now if `longer`. */
-static int reserve(int fd, off_t before, off_t end, bool longer)
+/* Reserve space up to the end, if the file system can.  posix_fallocate() would write zeros, over what others write
+ * meanwhile, and would lengthen a file that others cut meanwhile, past void entries. */
+static int reserve(int fd, off_t end)
 {
     int error;
 
     do {
         error = 0 == fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, end) ? 0 : errno;
-        if (EOPNOTSUPP == error) {      /* the C library writes only into the hole */
-            error = longer ? posix_fallocate(fd, before, end - before) : 0;
-        }
     } while (EINTR == error);
-    return 0 == error ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
+    return 0 == error || EOPNOTSUPP == error || ENOSYS == error ? MPI_SUCCESS : ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
 /* Lengthens the file like set_size, but never cuts it. */
 static int preallocate_encrypted(ompi_common_cryptmpio_file_t *state, OMPI_MPI_OFFSET_TYPE bytes)
 {
-    const opal_cryptfile_geometry_t *geometry = &state->beginning.geometry;
     OMPI_MPI_OFFSET_TYPE now = 0;
     bool root = 0 == state->fh->f_rank, longer = false;
 
@@ -255,8 +252,7 @@ static int preallocate_encrypted(ompi_common_cryptmpio_file_t *state, OMPI_MPI_O
         rc = ompi_common_cryptmpio_set_size(state, bytes);
     }
     if (MPI_SUCCESS == rc && root && bytes > 0) {
-        rc = reserve(state->posix.data_fd, (off_t) opal_cryptfile_geometry_end(geometry, (uint64_t) now),
-                     (off_t) opal_cryptfile_geometry_end(geometry, (uint64_t) bytes), longer);
+        rc = reserve(state->posix.data_fd, (off_t) opal_cryptfile_geometry_end(&state->beginning.geometry, (uint64_t) bytes));
     }
     return ompi_common_cryptmpio_agree(state->fh, rc);
 }
