@@ -21,7 +21,7 @@ from .columns import Columns
 from .jobs import Column, Plan, Site, Variant, program
 from .rounds import Series
 from .tune_coll import RANKS_MAX, shapes
-from .verb import (Option, Refusal, Tool, Verb, between, choice, choices, complain, harmless, names, require, size, sizes,
+from .verb import (Refusal, Tool, Verb, between, choice, choices, complain, harmless, names, require, size, sizes,
                    writable)
 
 MESSAGE_SIZES = "1,1K,4K,16K,64K,256K,1M,8M"
@@ -45,126 +45,16 @@ PATTERNS = {
     "nas": Pattern(schemes="naive,crypt"),
 }
 
-VERB = Verb(
-    name="bench",
-    summary="compare plain and encrypted communication between your nodes",
-    synopsis="PATTERN [OPTION]... [COLUMN]...",
-    description=
-    "Compares communication between nodes, plain and encrypted. It starts jobs through mpirun.\n\n"
-    "'pingpong': one-way time of a message. 'pairs': several senders each send a window of messages and get one answer; the "
-    "time of a window. 'stencil': every rank computes, then exchanges a message with each neighbor of a periodic grid in 2, 3 "
-    "or 4 dimensions; the time of a step. 'allgather', 'bcast', 'alltoall': collectives over all ranks, back to back; the time "
-    "of a call on the slowest rank. 'io': all ranks write or read a file, from opening to closing, with a sync after writing; "
-    "the size is the block size. 'nas': programs of the NAS Parallel Benchmarks that you have built; communication between "
-    "nodes, all communication and the whole run, as in CryptMPI's Table III. 'all': mpicrypt speed and all of these but nas, "
-    "with their defaults; io only if there is a --label.\n\n"
-    "Each column of the results is one configuration, and plain is always the first. The columns of io are plain, plain-cycles "
-    "(plain, in cycles of 4 MiB, as for encrypted files), messages (pml/crypt, plain files) and file (encrypted files, too), "
-    "one for each of --bits. A COLUMN of your own is one quoted word: a name, then MCA parameters, such as 'big pml=crypt "
-    "pml_crypt_chunk_size=524288'. If a parameter does not exist, or a job does not use the PML of its column, the benchmark "
-    "ends with an error.\n\n"
-    "Open MPI chooses the PML in MPI_Init, so each column is a job of its own (the algorithms of coll/cryptag share one). In "
-    "every round each column has one short job, in rotating order, and ratios are taken within a round. Rounds go on until "
-    "there are enough FAST ones; the rule is printed with the results. 'slow' is the ratio in the other rounds. For "
-    "collectives and io, every round counts.",
-    options=(
-        Option("schemes", names, "LIST", None, "Columns in addition to plain. For messages (default: tuned,naive,crypt; for "
-               "nas and --paper naive,crypt): tuned (plain, btl/tcp with fragments of 512 KiB and without put), raised (plain, "
-               "btl/tcp with limits of 256 KiB), naive (plain, the benchmark encrypts every message with OpenSSL, as in the "
-               "papers), bare (the same with pml/crypt's provider and one context), crypt (pml/crypt), crypt-tuned and "
-               "crypt-raised (crypt with the settings of tuned and raised), pipe (crypt with one thread), threads (crypt with "
-               "one chunk), both (crypt with chunks and threads), pml and btl (crypt with that crypt_transport), btl-ktls "
-               "(btl, sealed by the kernel), socket and socket-sealed (for pingpong and pairs: one TCP socket of a pair, "
-               "without MPI, plain or sealed in records of 16 KiB with pml/crypt's provider: the limit of a transport), "
-               "socket-copied (socket-sealed, and the receiver copies each message once more). For collectives (default: all): "
-               "ring (plain, Open MPI's ring all-gather), hop (pml/crypt with Open MPI's own algorithms, encrypting on every "
-               "hop), auto (coll/cryptag's choice), and coll/cryptag's algorithms: for allgather naive, o-ring, o-rd, o-rd2, "
-               "c-ring, c-rd, hs1, hs2, hs3; for bcast binomial, chain; for alltoall node, rows, pairs."),
-        Option("bits", choices("128", "192", "256"), "LIST", "128", "Key sizes of the encrypted columns: 128, 192, 256."),
-        Option("size", between(0, 1 << 30, sizes), "LIST", None, "Message sizes in bytes; K, M and G are powers of 1024. For "
-               "allgather, what a rank contributes; for alltoall, the block between two ranks. Default: "
-               f"{MESSAGE_SIZES}; for collectives at most 1M."),
-        Option("pairs", between(1, 1 << 16, sizes), "LIST", "1,2", "For pairs: how many pairs at once."),
-        Option("window", between(1, 1 << 16, size), "N", "64", "For pairs: messages in flight for each sender."),
-        Option("both", None, None, None, "For pairs: both ranks of a pair send a window at once, and nobody answers."),
-        Option("dims", between(2, 4, sizes), "LIST", "2,3,4", "For stencil: dimensions, 2 to 4."),
-        Option("compute", between(0, 95, sizes), "LIST", "0,50", "For stencil: computation in percent of the time of a plain "
-               "step, 0 to 95."),
-        Option("ranks", between(2, RANKS_MAX, sizes), "LIST", "4", "For stencil and io: numbers of ranks. For nas: one "
-               "number."),
-        Option("dir", str, "DIR", ".", "For io: a directory that all nodes share."),
-        Option("label", str, "LABEL", None, "For io: the label of the files' key (mpicrypt key new)."),
-        Option("workload", choices(*WORKLOADS), "LIST", None, "For io: what the ranks access. Default: "
-               "tile,noncontig,rows,matmul."),
-        Option("access", choices(*ACCESSES), "LIST", None, "For io: how the ranks share a file. The encryption map is by rows; "
-               "with row it equals the view. Default: row,column,block."),
-        Option("op", choices(*OPS), "LIST", None, "For io: write a new file, read a file, or overwrite one. Not for matmul. "
-               "Default: write,read,overwrite."),
-        Option("data", between(1, 1 << 30, size), "SIZE", "8M", "For io: bytes of each rank."),
-        Option("row", between(1, 1 << 30, size), "SIZE", "256K", "For io: bytes of a row of the file, a multiple of 16 x "
-               "ranks."),
-        Option("block-size", between(512, 16 << 20, sizes), "LIST", "64K", "For io: block sizes of the encrypted files."),
-        Option("npb", str, "DIR", None, "For nas: where the NAS Parallel Benchmarks (MPI version) were built. The programs are "
-               "in DIR/bin."),
-        Option("kernels", names, "LIST", "cg,lu,sp,bt", "For nas: the programs."),
-        Option("class", str, "LETTER", "D", "For nas: the problem class that was built."),
-        Option("shape", shapes, "LIST", "4x2", "For collectives: NODESxRANKS, with RANKS on each node."),
-        Option("order", choices("block", "cyclic"), "LIST", "block,cyclic", "For collectives: block (the ranks of a node are "
-               "consecutive) or cyclic (ranks are placed round robin)."),
-        Option("paper", None, None, None, "As in the papers. For collectives: shapes 8x16 and 7x13 and keys of 128 and 256 "
-               "bits. For messages: CryptMPI's sizes, iterations, 1 to 16 pairs, 30, 60 and 80 % computation, 128 bits and "
-               "stopping rule. If the nodes are too small, ranks or iterations are scaled down, and the results say so."),
-        Option("per-cpu", between(1, 1024, size), "N", "8", "With --paper: the most ranks for each processor."),
-        Option("percent", between(1, 100, size), "N", "100", "With --paper: percentage of the paper's iterations of "
-               "messages."),
-        Option("published", None, None, None, "Also show what the papers print: in the report of --html their ratios beside "
-               "yours, after nas CryptMPI's Table III."),
-        Option("fast", between(1, 10000, size), "N", None, "Stop when every size has N FAST rounds. A round is FAST if plain "
-               "took at most 1.10 times the first quartile of plain's times. For collectives, io and nas: run N rounds, which "
-               "all count. Default: 9, or --rounds if that is less. With --paper and messages: at least N rounds, by default "
-               "10."),
-        Option("rounds", between(1, 10000, size), "N", None, "Stop after N rounds in any case. Default: 36, or --fast if that "
-               "is more; with --paper and messages, 100."),
-        Option("quick", None, None, None, "A first look: at most 3 FAST rounds, 6 rounds and 3 laps. For io, the defaults are "
-               "then tile,noncontig by row,column with write,read."),
-        Option("laps", between(1, 1000, size), "N", "5", "Measurements of each size in a job; their median is its value."),
-        Option("lap-ms", between(0.001, 60000, float), "MS", None, "Target duration of one of them, in milliseconds. Default: "
-               "10; for collectives 50."),
-        Option("mpirun", str.split, "COMMAND", "mpirun", "The launcher and its arguments, separated by blanks: 'mpirun "
-               "--hostfile hosts', 'srun --mpi=pmix'."),
-        Option("mapping", str.split, "WORDS", None, "Launcher options that place ranks round robin on nodes (default: --map-by "
-               "node; for srun --distribution=cyclic) or, for collectives, by --shape and --order (default: --map-by "
-               "ppr:N:node, with --rank-by node for cyclic, or their counterparts for srun). Not used with --local."),
-        Option("host", choice("ob1", "ucx", "cm"), "NAME", "ob1", "The PML of plain, and the host of pml/crypt: ob1, ucx or "
-               "cm."),
-        Option("local", None, None, None, "Both partners on one node, where pml/crypt does not encrypt unless crypt_scope says "
-               "so."),
-        Option("no-pin", None, None, None, "Do not pin ranks. By default each rank is pinned to a core, if there are enough "
-               "and the launcher does not bind."),
-        Option("cpus-per-rank", between(1, 1024, size), "N", "1", "Pin each rank to N processors, if there are enough. With "
-               "more than one, mpirun is told not to bind ranks, unless the command or the environment sets a binding."),
-        Option("csv", str, "FILE", None, "Also write the results as CSV. '-' is standard output, instead of the table."),
-        Option("raw", str, "FILE", None, "Also write the values of all rounds as CSV."),
-        Option("json", None, None, None, "Print JSON instead of the table."),
-        Option("plot", str, "FILE", None, "Also plot times, and ratios to plain, over message size. FILE ends in .svg or .png. "
-               "It needs matplotlib (Debian: python3-matplotlib)."),
-        Option("html", str, "FILE", None, "Write a report instead: one self-contained HTML page with tables and, by "
-               "matplotlib, plots."),
-        Option("program", str, "FILE", None, "Run this on the nodes instead of the installed mpicrypt-mpi."),
-    ),
-    examples="mpicrypt bench pingpong --mpirun 'mpirun --host a,b'\n"
-             "mpicrypt bench pingpong --schemes raised,crypt,crypt-raised --bits 128,256\n"
-             "mpicrypt bench pingpong --schemes pml,btl,socket,socket-sealed\n"
-             "mpicrypt bench pairs --pairs 1,2,4 --size 4M --plot pairs.svg\n"
-             "mpicrypt bench pairs --pairs 1,2 --both --schemes pml,btl,socket,socket-sealed\n"
-             "mpicrypt bench stencil --ranks 16 --compute 25,50,75 --size 64K,1M\n"
-             "mpicrypt bench allgather --shape 4x2,8x2 --order block,cyclic --plot allgather.svg\n"
-             "mpicrypt bench allgather --paper --csv paper.csv\n"
-             "mpicrypt bench all --mpirun 'mpirun --hostfile hosts' --html report.html\n"
-             "mpicrypt bench io --dir /scratch --label results --quick --ranks 2,8,16\n"
-             "mpicrypt bench io --dir /scratch --label results --workload tile --block-size 4K,64K,1M\n"
-             "mpicrypt bench nas --npb NPB3.4-MPI --class C --ranks 64 --mpirun 'mpirun --hostfile hosts'",
-    operands=True)
+VERB = Verb("bench", {
+    "schemes": names, "bits": choices("128", "192", "256"), "size": between(0, 1 << 30, sizes),
+    "pairs": between(1, 1 << 16, sizes), "window": between(1, 1 << 16, size), "dims": between(2, 4, sizes),
+    "compute": between(0, 95, sizes), "ranks": between(2, RANKS_MAX, sizes), "shape": shapes, "order": choices("block", "cyclic"),
+    "percent": between(1, 100, size), "per-cpu": between(1, 1024, size), "workload": choices(*WORKLOADS),
+    "access": choices(*ACCESSES), "op": choices(*OPS), "data": between(1, 1 << 30, size), "row": between(1, 1 << 30, size),
+    "block-size": between(512, 16 << 20, sizes), "kernels": names, "fast": between(1, 10000, size),
+    "rounds": between(1, 10000, size), "laps": between(1, 1000, size), "lap-ms": between(0.001, 60000, float),
+    "mpirun": str.split, "mapping": str.split, "host": choice("ob1", "ucx", "cm"), "cpus-per-rank": between(1, 1024, size),
+}, operands=True)
 
 
 # ---- what the options leave open, and whether what they say can be ----

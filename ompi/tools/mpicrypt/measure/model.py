@@ -12,7 +12,7 @@ from typing import Any, Callable
 from . import figure, formulas, table
 from .predict import PATTERNS, Case, Setting, predict
 from .table import Column, Row
-from .verb import FAILED, MISSING, Option, Refusal, Tool, Verb, between, choice, choices, require, size, sizes, writable
+from .verb import FAILED, MISSING, Refusal, Tool, Verb, between, choice, choices, require, size, sizes, writable
 
 RANKS_MAX = 1 << 22
 ROWS_MAX = 100000
@@ -23,55 +23,14 @@ COLUMNS = [
     Column("k", "k"), Column("plain_us", "plain us", 2), Column("naive_us", "naive us", 2), Column("crypt_us", "crypt us", 2),
     Column("naive_ratio", "naive/plain", 3), Column("crypt_ratio", "crypt/plain", 3), Column("bound", "bound")]
 
-VERB = Verb(
-    name="model",
-    summary="predict times for machines that you do not have",
-    synopsis="[--profile NAME] [--pattern LIST] [--size LIST] [--nodes LIST] [OPTION]...",
-    description=
-    "Predicts how long communication takes plain, naively encrypted (encrypt, send, decrypt) and with (k,t)-chopping, by the "
-    "models of the papers on encrypted MPI. Nothing is measured or sent, so it works for machines that you do not have.\n\n"
-    "Each combination of the lists gives one line. 'pingpong' is one message, one way. 'pairs' is the multiple-pair "
-    "benchmark: every rank of a node sends --window messages without waiting. A stencil is one step: every rank sends one "
-    "message to each neighbor in a periodic grid, and neighbors on other nodes count. 'alltoall' is one message to every rank "
-    "of another node. 'msgs' is how many messages a rank sends to other nodes; 'bound' is what limits the encrypted run, the "
-    "link or the cipher.\n\n"
-    "More threads or another link speed than were measured are extrapolations.",
-    options=(
-        Option("profile", str, "NAME", "noleland", "Parameters of the model: an installed profile (bridges, noleland), or a "
-               "file of MCA parameters with a slash in its name, for example from 'mpicrypt tune'."),
-        Option("comm", formulas.parse_comm, "MODEL", None, "Replaces the profile's communication: FROM:ALPHA:BETA,... as in a "
-               "profile (bytes, microseconds, microseconds a byte)."),
-        Option("enc", formulas.parse_enc, "MODEL", None, "Replaces the profile's encryption: FROM:ALPHA:A:B,... as in a "
-               "profile (bytes, microseconds, bytes a microsecond of the first and of each further thread)."),
-        Option("pattern", choices(*PATTERNS), "LIST", "pingpong", "What is sent: pingpong, pairs, stencil2d, stencil3d, "
-               "stencil4d, alltoall."),
-        Option("size", between(0, 1 << 50, sizes), "LIST", "64K,256K,1M,4M", "Message sizes in bytes; K, M and G are powers "
-               "of 1024."),
-        Option("nodes", between(2, RANKS_MAX, sizes), "LIST", "2", "Numbers of nodes."),
-        Option("ranks", between(1, 4096, sizes), "LIST", "1", "Ranks of a node. They share its link and its hardware "
-               "threads."),
-        Option("gbps", between(0, 1000000, sizes), "LIST", "0", "Link speeds in 10^9 bits a second. 0 is the speed that was "
-               "measured for the profile."),
-        Option("latency", between(0, 1e9, float), "US", None, "Latency in microseconds. Default: the profile's."),
-        Option("oversubscription", between(1e-9, 1e9, float), "FACTOR", "1", "How much slower a link is when all nodes use "
-               "the network."),
-        Option("hwthreads", between(1, 65536, size), "N", "64", "Hardware threads of a node."),
-        Option("threads", between(0, 4096, sizes), "LIST", "0", "Encrypting threads of a rank. 0 is the model's choice, "
-               "within the rank's share of hardware threads less those for communication."),
-        Option("k", between(0, 1 << 20, sizes), "LIST", "0", "Chunks of a message in the ping-pong. 0 is the model's choice. "
-               "In the other patterns k is 1."),
-        Option("window", between(1, RANKS_MAX, size), "N", "64", "For pairs: messages in flight for each rank."),
-        Option("opening", choice("after", "while"), "WHEN", "after", "When a rank decrypts: 'after' all messages have "
-               "arrived, or 'while' they arrive."),
-        Option("compute", between(0, 99, sizes), "LIST", "0", "Computation in percent of the plain time. Not for pingpong."),
-        Option("csv", str, "FILE", None, "Also write the predictions as CSV. '-' is standard output, instead of the table."),
-        Option("json", None, None, None, "Print JSON instead of the table."),
-        Option("plot", str, "FILE", None, "Also plot the predictions. FILE ends in .svg or .png. It needs matplotlib (Debian: "
-               "python3-matplotlib)."),
-    ),
-    examples="mpicrypt model --size 64K,512K,4M --threads 1,2,4,8,16,32,64\n"
-             "mpicrypt model --gbps 100,400 --size 1M,4M,16M --plot link.svg\n"
-             "mpicrypt model --pattern stencil3d --nodes 64,1024,8192 --ranks 16 --compute 60")
+VERB = Verb("model", {
+    "comm": formulas.parse_comm, "enc": formulas.parse_enc, "pattern": choices(*PATTERNS), "size": between(0, 1 << 50, sizes),
+    "nodes": between(2, RANKS_MAX, sizes), "ranks": between(1, 4096, sizes), "gbps": between(0, 1000000, sizes),
+    "latency": between(0, 1e9, float), "oversubscription": between(1e-9, 1e9, float), "hwthreads": between(1, 65536, size),
+    "threads": between(0, 4096, sizes), "k": between(0, 1 << 20, sizes), "window": between(1, RANKS_MAX, size),
+    "opening": choice("after", "while"), "compute": between(0, 99, sizes),
+})
+
 
 # ---- the setting ----
 

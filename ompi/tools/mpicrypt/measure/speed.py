@@ -9,11 +9,9 @@ from types import SimpleNamespace
 from . import figure
 from .figure import Panel
 from .table import Row
-from .verb import Option, Tool, Verb
+from .verb import Tool, Verb
 
-VERB = Verb(name="speed", summary="draw what mpicrypt speed has measured", synopsis="--plot FILE",
-            description="Started by mpicrypt speed, whose JSON is standard input.",
-            options=(Option("plot", str, "FILE", None, "Ends in .svg or .png."),), examples="")
+VERB = Verb("speed", {})
 
 
 def panels(rows: list[Row]) -> list[Panel]:

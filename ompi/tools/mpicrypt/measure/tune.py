@@ -10,71 +10,14 @@ from types import SimpleNamespace
 from . import figure, fit, table, tune_btl, tune_coll
 from .jobs import Plan, Site, Variant, program
 from .tune_pml import Tuning
-from .verb import Option, Tool, Verb, between, cannot_write, choice, choices, require, say, size, sizes, writable
+from .verb import Tool, Verb, between, cannot_write, choice, choices, require, say, size, sizes, writable
 
-VERB = Verb(
-    name="tune",
-    summary="measure your nodes and write parameters that suit them",
-    synopsis="[--coll] [--mpirun COMMAND] [--out FILE] [OPTION]...",
-    description=
-    "Without --coll: runs jobs of two ranks on two of your nodes. The first one shows whether btl/crypt or pml/crypt encrypts "
-    "jobs with these options and this environment (crypt_transport, pml_crypt_host). The parameters of that component are "
-    "tuned, and written to a file of MCA parameters, which does not choose what encrypts.\n\n"
-    "btl/crypt (TCP): measures a ping-pong and a stream of messages, 1 B to 4 MiB, with several values of "
-    "btl_crypt_eager_limit, btl_crypt_rndv_eager_limit, crypt_threads (if ranks have the processors) and btl_crypt_ktls (if "
-    "the kernels can), each beside the default and the default once more. A value is taken if it is better by more than 2%, "
-    "and by more than the default differs from itself.\n\n"
-    "pml/crypt (UCX, libfabric, crypt_transport=pml): measures plain messages, and encryption alone with 1, 2, 4 ... threads; "
-    "fits the model of the papers to that; measures encrypted messages, none of them used in the fit, with every number of "
-    "chunks k and of threads t; and prints measured times beside predicted ones. Then it searches near the prediction: chunk "
-    "sizes and (for ob1) the limits of btl/tcp. It writes what is faster than the defaults, and the model, which 'mpicrypt "
-    "model' can read (option profile). The fit needs scipy (Debian: python3-scipy).\n\n"
-    "With --coll: measures every algorithm of coll/cryptag for MPI_Allgather, MPI_Bcast and MPI_Alltoall at several sizes, "
-    "and writes which is fastest from which size on: a file of rules for coll_cryptag_rules_file. Algorithms are compared by "
-    "the median, over the jobs, of the time relative to the automatic choice. An algorithm is kept for the next size unless "
-    "another is more than 3% faster.\n\n"
-    "The nodes should be idle otherwise.",
-    options=(
-        Option("coll", None, None, None, "Write rules for coll/cryptag instead of parameters for messages."),
-        Option("out", str, "FILE", None, "The file to write. Default: ompi-crypt-tuned.conf; with --coll coll-cryptag.rules, "
-               "and '-' is standard output."),
-        Option("quick", None, None, None, "A first look: 3 laps, and as few rounds as can decide anything (5 with btl/crypt, "
-               "1 with pml/crypt, 2 with --coll), unless --laps or --rounds say otherwise. With btl/crypt and --coll only "
-               "four sizes."),
-        Option("shape", tune_coll.shapes, "LIST", "4x2", "With --coll: NODESxRANKS, with RANKS on each node. Rules of a shape "
-               "also apply to larger shapes that were not measured."),
-        Option("order", choices("block", "cyclic"), "LIST", "block,cyclic", "With --coll: block (the ranks of a node are "
-               "consecutive) or cyclic (ranks are placed round robin)."),
-        Option("size", between(0, 1 << 30, sizes), "LIST", None, "With --coll: sizes in bytes. Default: 1,256,1K,2K and so "
-               "on, to 1M."),
-        Option("no-search", None, None, None, "With pml/crypt: only measure and fit. The file gets the model, but no chunk "
-               "size or limits."),
-        Option("rounds", between(0, 1000, size), "N", "0", "With --coll: jobs for each operation, shape and order; 0 means 5. "
-               "Without: FAST rounds of each step, out of at most twice as many; 0 means 7 with btl/crypt, 3 with pml/crypt. "
-               "With btl/crypt fewer than 5 only show times."),
-        Option("laps", between(1, 1000, size), "N", None, "Measurements of each size in a job; their median is its value. "
-               "Default: 5."),
-        Option("lap-ms", between(0.001, 60000, float), "MS", "10", "Target duration of one of them, in milliseconds."),
-        Option("bits", choice("128", "192", "256"), "BITS", "128", "Key size: 128, 256 or, with pml/crypt, 192."),
-        Option("mpirun", str.split, "COMMAND", "mpirun", "The launcher and its arguments, separated by blanks: 'mpirun "
-               "--hostfile hosts', 'srun --mpi=pmix'."),
-        Option("mapping", str.split, "WORDS", None, "Launcher options that place ranks as --shape and --order say. Default: "
-               "as for 'mpicrypt bench'."),
-        Option("host", choice("ob1", "ucx", "cm"), "NAME", None, "The host PML: ob1, ucx or cm. Default: what an encrypted "
-               "job takes; with --coll ob1."),
-        Option("cpus-per-rank", between(0, 1024, size), "N", "0", "Pin each rank to N processors, if there are enough. 0 "
-               "means 1 with --coll, otherwise all that each of the two ranks can have, T0. The file suits jobs with as many "
-               "for each rank."),
-        Option("no-pin", None, None, None, "Do not pin ranks."),
-        Option("csv", str, "FILE", None, "Also write the measurements as CSV."),
-        Option("plot", str, "FILE", None, "With pml/crypt: also plot measured and predicted times. FILE ends in .svg or .png. "
-               "It needs matplotlib (Debian: python3-matplotlib)."),
-        Option("program", str, "FILE", None, "Run this on the nodes instead of the installed mpicrypt-mpi."),
-    ),
-    examples="mpicrypt tune --mpirun 'mpirun --host a,b'\n"
-             "mpirun --mca pml crypt --mca mca_base_param_files ompi-crypt-tuned.conf ./app\n"
-             "mpicrypt tune --coll --mpirun 'mpirun --hostfile hosts' --shape 4x16,8x16 --out site.rules\n"
-             "mpirun --mca pml crypt --mca coll_cryptag_rules_file site.rules ./app")
+VERB = Verb("tune", {
+    "shape": tune_coll.shapes, "order": choices("block", "cyclic"), "size": between(0, 1 << 30, sizes),
+    "rounds": between(0, 1000, size), "laps": between(1, 1000, size), "lap-ms": between(0.001, 60000, float),
+    "bits": choice("128", "192", "256"), "mpirun": str.split, "mapping": str.split, "host": choice("ob1", "ucx", "cm"),
+    "cpus-per-rank": between(0, 1024, size),
+})
 
 
 def _write(path: str, lines: list[str]) -> None:

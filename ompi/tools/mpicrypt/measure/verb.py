@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""What the verbs share: exit codes, messages, and a table of options that drives the parser and --help, as
-mpicrypt_options.c does for the verbs in C."""
+"""What the verbs share: exit codes, messages, and options, which one text describes for the parser, --help and the manual."""
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 import signal
 import sys
@@ -96,8 +96,8 @@ def choices(*known: str) -> Callable[[str], list[str]]:
 @dataclass(frozen=True)
 class Option:
     name: str
-    parse: Callable[[str], Any] | None          # None: a flag
-    argument: str | None
+    argument: str                               # empty: a flag
+    parse: Callable[[str], Any]
     fallback: str | None                        # as the user would type it
     help: str
 
@@ -110,20 +110,24 @@ class Option:
             raise Refusal(USAGE, f"--{self.name}: {error}") from error
 
 
-@dataclass(frozen=True)
 class Verb:
-    name: str
-    summary: str
-    synopsis: str
-    description: str                            # paragraphs, separated by empty lines
-    options: tuple[Option, ...]
-    examples: str
-    operands: bool = False                      # words that are no options, as `operands`
+    """NAME.rst describes it: a summary, the synopsis and paragraphs; the options, which the manual includes; examples.  An
+    option whose description ends with a line "Default: VALUE." has this value if it is not given."""
+
+    def __init__(self, name: str, parsers: dict[str, Callable[[str], Any]], operands: bool = False) -> None:
+        """`parsers` of the arguments that are not any text.  `operands`: words that are not options are allowed."""
+        text = pathlib.Path(__file__).with_name(f"{name}.rst").read_text(encoding="utf-8").replace("``", "")
+        about, options, self.examples = re.split(r"\n\.\. (?:options|examples)\n\n", text)
+        self.summary, self.synopsis, self.description = about.split("\n", 2)
+        self.name, self.operands = name, operands
+        self.options = [Option(name, argument, parsers.get(name, str), fallback or None, " ".join(described.split()))
+                        for name, argument, described, fallback in re.findall(
+                            r"^--([a-z-]+) ?(.*)\n((?:    .*\n)+?)(?:    Default: (\S+)\.\n)?$", options, re.MULTILINE)]
 
     def parse(self, arguments: list[str]) -> SimpleNamespace:
-        """Every option by its name, '-' as '_'.  One that was not given and has no default is None, or False."""
+        """Every option by its name, '-' as '_'.  One that was not given and has no default is None, or False if it is a flag."""
         table = {f"--{option.name}": option for option in self.options}
-        values = {name: option.value(option.fallback) if option.fallback is not None else None if option.parse else False
+        values = {name: option.value(option.fallback) if option.fallback else None if option.argument else False
                   for name, option in table.items()}
         words, operands = iter(arguments), []
         for text in words:
@@ -134,7 +138,7 @@ class Verb:
             require(name in table, f"{'unknown option' if text[:1] == '-' else 'unexpected word'} '{text}'; "
                     f"see 'mpicrypt {self.name} --help'")
             option = table[name]
-            if option.parse is None:
+            if not option.argument:
                 require(not equals, f"{name} takes no value")
                 values[name] = True
                 continue
@@ -146,12 +150,11 @@ class Verb:
     def help(self) -> str:
         parts = [f"NAME\n       mpicrypt {self.name} - {self.summary}\n",
                  f"SYNOPSIS\n       mpicrypt {self.name} {self.synopsis}\n",
-                 f"DESCRIPTION\n{_paragraphs(self.description, 7)}\n", "OPTIONS"]
-        for option in (*self.options, Option("help", None, None, None, "Print this page.")):
-            head = f"       --{option.name}" + (f" {option.argument}" if option.argument else "")
-            default = f"\n              Default: {option.fallback}." if option.fallback is not None else ""
-            parts.append(f"{head}\n{_paragraphs(option.help, 14)}{default}\n")
-        return "\n".join([*parts, EXIT_STATUS, "EXAMPLES\n" + textwrap.indent(self.examples, " " * 7)])
+                 f"DESCRIPTION\n{_paragraphs(self.description.strip(), 7)}\n", "OPTIONS"]
+        for option in (*self.options, Option("help", "", str, None, "Print this page.")):
+            default = f"\n              Default: {option.fallback}." if option.fallback else ""
+            parts.append(f"       --{option.name} {option.argument}".rstrip() + f"\n{_paragraphs(option.help, 14)}{default}\n")
+        return "\n".join([*parts, EXIT_STATUS, "EXAMPLES\n" + textwrap.indent(self.examples.rstrip(), " " * 7)])
 
 
 EXIT_STATUS = """EXIT STATUS
