@@ -3,27 +3,22 @@
 first, as every ratio is to it."""
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from .jobs import Column, Plan
-from .verb import require
+from .verb import require, sections
 
 MOST = 32
 
-# What the parameters of pml/crypt's own messages are for.
-PML = "crypt_transport=pml"
-# Sending all by copies in 512 KiB fragments suits a loop-like network better than what Open MPI chooses, and larger eager
-# limits avoid its rendezvous.
-TUNED = "btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma btl_tcp_max_send_size=524288"
-RAISED = ("btl_tcp_eager_limit=262144 btl_tcp_rndv_eager_limit=262144 btl_tcp_max_send_size=262144 "
-          "btl_tcp_endpoint_cache=17408")
 # What encrypted files do by themselves: cycles of collective calls that a cache holds.
 SHORT_CYCLES = "io_ompio_bytes_per_agg=4194304"
 # A program that is not ours cannot seal by itself: every message whole, by one thread of OpenSSL, on every hop of a collective.
-WHOLE = f"{PML} pml_crypt_t=0:1:4G aead=openssl coll=^cryptag"
+WHOLE = "crypt_transport=pml pml_crypt_t=0:1:4G aead=openssl coll=^cryptag"
 # On 5.0, coll/han stands above coll/tuned.
 RING = "coll=^han coll_tuned_use_dynamic_rules=1 coll_tuned_allgather_algorithm=ring"
+SEALED = "--seal=BITS"
 
 
 class Scheme(NamedTuple):
@@ -32,26 +27,17 @@ class Scheme(NamedTuple):
     words: str = ""
 
 
-SEALED = "--seal={bits}"
-SCHEMES = {
-    "plain": Scheme(False),
-    "tuned": Scheme(False, TUNED),
-    "raised": Scheme(False, RAISED),
-    "naive": Scheme(False, words=SEALED),
-    "bare": Scheme(False, words=f"{SEALED} --bare"),
-    "crypt": Scheme(True),
-    "crypt-tuned": Scheme(True, f"{PML} {TUNED}"),
-    "crypt-raised": Scheme(True, f"{PML} {RAISED}"),
-    "pipe": Scheme(True, f"{PML} pml_crypt_t=1"),
-    "threads": Scheme(True, f"{PML} pml_crypt_t=0:256:4G"),         # as many as a process has processors, less one
-    "both": Scheme(True, f"{PML} pml_crypt_t=256"),
-    "pml": Scheme(True, PML),
-    "btl": Scheme(True, "crypt_transport=btl"),
-    "btl-ktls": Scheme(True, "crypt_transport=btl btl_crypt_ktls=auto", "--kernel"),
-    "socket": Scheme(False, words="--socket"),
-    "socket-sealed": Scheme(False, words=f"{SEALED} --bare --socket"),
-    "socket-copied": Scheme(False, words=f"{SEALED} --bare --socket --copied"),
-}
+def _schemes() -> dict[str, Scheme]:
+    """Of bench.rst: the name of a column, and its first paragraph, which has settings and words."""
+    found = {}
+    for name, text in re.findall(r"^([a-z-]+)\n((?:    .+\n)+)", sections("bench")["columns"], re.MULTILINE):
+        pml, *rest = text.split()
+        settings, words = (" ".join(word for word in rest if word.startswith("--") == ours) for ours in (False, True))
+        found[name] = Scheme(pml == "pml=crypt", settings, words)
+    return found
+
+
+SCHEMES = _schemes()
 
 
 @dataclass
@@ -72,7 +58,7 @@ class Columns:
             require(len(self.found) < MOST, f"more than {MOST} columns")
             require(all(one.label != label for one in self.found), f"column {label} is there twice")
             self.found.append(column._replace(bits=size, algorithm=algorithm,
-                                              words=tuple(scheme.words.format(bits=size).split())))
+                                              words=tuple(scheme.words.replace("BITS", str(size)).split())))
 
     def named(self, name: str) -> None:
         require(name in SCHEMES, f"--schemes: there is no '{name}'; there are: {', '.join(SCHEMES)}")
@@ -102,7 +88,7 @@ class Columns:
     def files(self, label: str) -> None:
         self.add("plain-cycles", Scheme(False, SHORT_CYCLES))
         self.add("messages", Scheme(True), bits=self.bits[:1])
-        self.add("file", Scheme(True, words="--algorithm=aes-{bits}-gcm"))
+        self.add("file", Scheme(True, words="--algorithm=aes-BITS-gcm"))
         self.found = [one._replace(words=(*one.words, f"--label={label}")) if one.words else one for one in self.found]
 
     def custom(self, text: str) -> None:

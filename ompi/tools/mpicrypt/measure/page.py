@@ -8,11 +8,13 @@ import csv
 import html
 import io
 import os
+import pathlib
 import shlex
 import socket
 import time
+from string import Template
 from types import SimpleNamespace
-from typing import Callable, TextIO
+from typing import Callable
 
 from . import figure, papers, speed
 from .figure import Panel
@@ -33,22 +35,6 @@ ABOUT = {
 }
 NO_IO = "not measured: it needs a key of files (mpicrypt key new LABEL, then --label LABEL), and --dir"
 
-HEAD = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>mpicrypt bench</title>
-<style>
-body { font-family: sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222; }
-pre { background: #f4f4f4; padding: 1em; overflow-x: auto; font-size: 80%; }
-svg { max-width: 100%; height: auto; display: block; margin: 1em 0; }
-table { border-collapse: collapse; margin: 1em 0; }
-td, th { border: 1px solid #ccc; padding: 0.2em 0.6em; text-align: left; }
-</style>
-</head>
-<body>
-<h1>mpicrypt bench</h1>
-"""
 # Single algorithms, and plain with other settings, do not say how well we do as a whole.
 PARTS = {"plain", "tuned", "raised", "socket", "ring", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2", "hs3",
          "binomial", "chain", "node", "rows", "pairs", "hop"}
@@ -62,11 +48,11 @@ def _begin(tool: Tool) -> str:
     version = launch([tool.path, "--version"], {}).out.split()
     with open("/proc/cpuinfo", errors="replace") as lines:
         names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    words = shlex.join(["mpicrypt", "bench", *tool.words])
-    return (f"{HEAD}<p>ompi-crypt {_escaped(' '.join(version[-1:]))}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, "
-            f"started on {_escaped(socket.gethostname())} ({os.cpu_count()} processors, {_escaped(' '.join(names[:1]))})</p>\n"
-            f"<pre>{_escaped(words)}</pre>\n<p>Ratios are times over that of plain MPI of the same run: 1 is as fast as plain, "
-            "2 takes twice as long. Tables say how often each value was measured, and how far the values are apart.</p>\n")
+    values = {"version": " ".join(version[-1:]), "time": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+              "host": socket.gethostname(), "processors": str(os.cpu_count()), "processor": " ".join(names[:1]),
+              "command": shlex.join(["mpicrypt", "bench", *tool.words])}
+    page = Template(pathlib.Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
+    return page.substitute({name: _escaped(value) for name, value in values.items()})
 
 
 # ---- the parts of a section ----
@@ -147,30 +133,20 @@ def check(options: SimpleNamespace, pattern: str) -> None:
 
 def run(options: SimpleNamespace, pattern: str, rounds: int, tool: Tool, measure: Callable[..., Report]) -> int:
     """Each benchmark takes the options that are its own; `rounds` are those of mpicrypt speed."""
-    code, out = OK, None
-    lacking: list[Refusal] = []
+    code, lacking = OK, []
     try:
-        out = open(options.html, "w", encoding="utf-8") if options.html else None
-        _write(out, _begin(tool) if out else "")
-        for name in ABOUT if pattern == "all" else [pattern]:
-            found, said, failed = _one(options, name, rounds, tool, measure)
-            code = code or failed
-            if out is None:
-                print(f"== {name}\n\n{harmless(said)}\n", flush=True)
-                continue
-            _write(out, _section(name, found, said, options.published, lacking))
-        _write(out, "</body>\n</html>\n")
+        with open(options.html or os.devnull, "w", encoding="utf-8") as out:
+            print(_begin(tool), end="", file=out, flush=True)
+            for name in ABOUT if pattern == "all" else [pattern]:
+                found, said, failed = _one(options, name, rounds, tool, measure)
+                code = code or failed
+                if options.html:
+                    print(_section(name, found, said, options.published, lacking), end="", file=out, flush=True)
+                else:
+                    print(f"== {name}\n\n{harmless(said)}\n", flush=True)
+            print("</body>\n</html>", file=out)
     except OSError as error:
         raise cannot_write(options.html or "standard output", error) from error
-    finally:
-        if out:
-            out.close()
     if lacking:
         raise lacking[0]
     return code
-
-
-def _write(out: TextIO | None, text: str) -> None:
-    if out:
-        out.write(text)
-        out.flush()

@@ -6,10 +6,13 @@ there is scaled down, and said.  Points that the papers only draw are not here.
 """
 from __future__ import annotations
 
+import json
 import math
+import pathlib
 from statistics import mean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from . import verb
 from .jobs import Site
 from .rounds import Series
 from .table import Row
@@ -80,57 +83,20 @@ def shape_scaling(nodes: int, width: int, of_paper: int, processors: float, per_
             "(--per-cpu) the scheduler would be measured.\n")
 
 
-# ---- what the papers print: time over that of their plain MPI, 1 + the overhead that they give ----
+# ---- what the papers print, in papers.json: times over those of their plain MPI, and CryptMPI's Table III, in seconds ----
 
-NOLELAND = "CryptMPI (arXiv:2010.06471), Noleland, 100 Gb/s InfiniBand"
-BRIDGES = "CryptMPI, PSC Bridges, 100 Gb/s Omni-Path"
-LARGE = f"{BRIDGES}, 784 ranks on 112 nodes"
-ETHERNET = "Naser et al. (IEEE CLUSTER 2019), 10 Gb/s Ethernet, AES-256"
-INFINIBAND = "Naser et al. (IEEE CLUSTER 2019), 40 Gb/s InfiniBand, AES-256"
-# Tables II and III there: 37.15 over 31.15 us, and so on.
-SIXTY_FOUR = f"{ETHERNET}, 64 ranks on 8 nodes"
-ALLGATHER = "Encrypted All-gather, Table III: Noleland, 128 ranks on 8 nodes, block order"
-K, M = 1 << 10, 1 << 20
-
-RATIOS = (
-    ("pingpong", "naive, CryptMPI", NOLELAND, {64 * K: 3.021, 4 * M: 5.124}),
-    ("pingpong", "CryptMPI", NOLELAND, {64 * K: 2.874, 4 * M: 1.133}),
-    ("pingpong", "naive, Ethernet", f"{ETHERNET}, BoringSSL", {256: 1.059, 2 * M: 1.783}),
-    ("pingpong", "naive, InfiniBand", f"{INFINIBAND}, BoringSSL", {256: 1.8093, 2 * M: 3.152}),
-    ("pairs", "naive, 2 pairs", NOLELAND, {4 * M: 1.3487}),
-    ("pairs", "CryptMPI, 2 pairs", NOLELAND, {4 * M: 1.0031}),
-    ("pairs", "naive, 2 pairs, Bridges", BRIDGES, {4 * M: 2.7848}),
-    ("pairs", "CryptMPI, 2 pairs, Bridges", BRIDGES, {4 * M: 1.0503}),
-    ("stencil", "naive, 2D 60%", LARGE, {2 * M: 4.31}),
-    ("stencil", "CryptMPI, 2D 60%", LARGE, {2 * M: 3.06}),
-    ("stencil", "naive, 2D 80%", LARGE, {256 * K: 5.50}),
-    ("stencil", "CryptMPI, 2D 80%", LARGE, {256 * K: 4.84}),
-    ("allgather", "naive", ALLGATHER, {1: 3.932, 64: 3.6533, K: 2.1157, 4 * K: 1.7593, 16 * K: 1.5935, 32 * K: 1.8722,
-                                       256 * K: 2.3651, 2 * M: 2.375}),
-    ("allgather", "best", ALLGATHER, {1: 1.3149, 64: 1.3914, K: 1.0991, 4 * K: 0.8398, 16 * K: 0.5411, 32 * K: 0.6646,
-                                      256 * K: 0.8758, 2 * M: 0.8603}),
-    ("bcast", "BoringSSL", SIXTY_FOUR, {1: 1.193, 16 * K: 1.062, 4 * M: 1.448}),
-    ("alltoall", "BoringSSL", SIXTY_FOUR, {1: 2.071, 16 * K: 1.172, 4 * M: 1.124}),
-)
+def _published(name: str) -> Any:
+    return json.loads(pathlib.Path(__file__).with_name("papers.json").read_text(encoding="utf-8"))[name]
 
 
 def ratios(pattern: str) -> list[Row]:
-    return [{"curve": f"paper: {curve}", "bytes": size, "ratio": ratio, "source": source}
-            for of, curve, source, values in RATIOS if of == pattern for size, ratio in values.items()]
-
-
-# Seconds between nodes, of all communication, and of the run.
-TABLE_III = {
-    "cg": {"plain": (7.77, 13.17, 27.09), "naive": (13.91, 20.93, 37.84), "CryptMPI": (8.73, 14.80, 32.56)},
-    "lu": {"plain": (6.30, 32.11, 52.17), "naive": (9.71, 36.06, 57.87), "CryptMPI": (8.80, 34.26, 56.24)},
-    "sp": {"plain": (24.67, 35.94, 62.40), "naive": (31.62, 40.11, 68.18), "CryptMPI": (30.01, 39.54, 67.64)},
-    "bt": {"plain": (26.49, 40.54, 69.89), "naive": (29.03, 42.67, 73.49), "CryptMPI": (28.54, 42.25, 73.06)},
-}
+    return [{"curve": f"paper: {paper['curve']}", "bytes": verb.size(text), "ratio": ratio, "source": paper["source"]}
+            for paper in _published("ratios") if paper["pattern"] == pattern for text, ratio in paper["ratios"].items()]
 
 
 def nas_table(programs: list[str]) -> str:
     lines = ["", "CryptMPI's Table III (class D, 784 ranks on 112 nodes of PSC Bridges, CG 512 on 128): seconds, and overhead"]
-    for program, rows in TABLE_III.items():
+    for program, rows in _published("table_iii").items():
         for name, times in rows.items() if program in programs else ():
             parts = [f"{what} {time:6.2f} {100 * (time / plain - 1):+6.1f}%"
                      for what, time, plain in zip(("inter-node", "comm", "run"), times, rows["plain"])]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean, median
 
 from . import fit, table
+from .columns import SCHEMES
 from .figure import Panel
 from .formulas import Model, choose, powers, to_text
 from .jobs import Column, Site
@@ -22,8 +23,7 @@ DEFAULT_SEGMENT, LARGEST = 106400, 1 << 30
 WORTH = 0.02
 KS = (1, 2, 4, 8, 16, 32)
 LIMITS = ("eager_limit", "rndv_eager_limit", "max_send_size")
-# What pml/crypt sets, and so sends on.
-RAISED = [*(f"btl_tcp_{name}=262144" for name in LIMITS), "btl_tcp_endpoint_cache=17408"]
+RAISED = SCHEMES["raised"].settings.split()     # what pml/crypt sets for its own messages
 
 COMM_SIZES = [1, 256, 1024, 4096, *(16384 << shift for shift in range(10))]
 ENC_SIZES = [2048 << shift for shift in range(12)]

@@ -93,6 +93,15 @@ def choices(*known: str) -> Callable[[str], list[str]]:
 
 # ---- options ----
 
+OPTION = r"^--([a-z-]+) ?(.*)\n((?:    .*\n)+?)(?:    Default: (\S+)\.\n)?$"
+
+
+def sections(verb: str) -> dict[str, str]:
+    """The parts of VERB.rst."""
+    text = ".. about\n\n" + pathlib.Path(__file__).with_name(f"{verb}.rst").read_text(encoding="utf-8").replace("``", "")
+    return dict(re.findall(r"^\.\. (\w+)\n\n(.*?\n)(?=\n+\.\. |\Z)", text, re.MULTILINE | re.DOTALL))
+
+
 @dataclass(frozen=True)
 class Option:
     name: str
@@ -111,18 +120,16 @@ class Option:
 
 
 class Verb:
-    """NAME.rst describes it: a summary, the synopsis and paragraphs; the options, which the manual includes; examples.  An
-    option whose description ends with a line "Default: VALUE." has this value if it is not given."""
+    """NAME.rst describes it: a summary, the synopsis and paragraphs; columns and options, which the manual includes; examples.
+    An option whose description ends with a line "Default: VALUE." has this value if it is not given."""
 
     def __init__(self, name: str, parsers: dict[str, Callable[[str], Any]], operands: bool = False) -> None:
         """`parsers` of the arguments that are not any text.  `operands`: words that are not options are allowed."""
-        text = pathlib.Path(__file__).with_name(f"{name}.rst").read_text(encoding="utf-8").replace("``", "")
-        about, options, self.examples = re.split(r"\n\.\. (?:options|examples)\n\n", text)
-        self.summary, self.synopsis, self.description = about.split("\n", 2)
+        self.sections = sections(name)
+        self.summary, self.synopsis, self.description = self.sections["about"].split("\n", 2)
         self.name, self.operands = name, operands
         self.options = [Option(name, argument, parsers.get(name, str), fallback or None, " ".join(described.split()))
-                        for name, argument, described, fallback in re.findall(
-                            r"^--([a-z-]+) ?(.*)\n((?:    .*\n)+?)(?:    Default: (\S+)\.\n)?$", options, re.MULTILINE)]
+                        for name, argument, described, fallback in re.findall(OPTION, self.sections["options"], re.MULTILINE)]
 
     def parse(self, arguments: list[str]) -> SimpleNamespace:
         """Every option by its name, '-' as '_'.  One that was not given and has no default is None, or False if it is a flag."""
@@ -150,11 +157,14 @@ class Verb:
     def help(self) -> str:
         parts = [f"NAME\n       mpicrypt {self.name} - {self.summary}\n",
                  f"SYNOPSIS\n       mpicrypt {self.name} {self.synopsis}\n",
-                 f"DESCRIPTION\n{_paragraphs(self.description.strip(), 7)}\n", "OPTIONS"]
+                 f"DESCRIPTION\n{_paragraphs(self.description.strip(), 7)}\n"]
+        if "columns" in self.sections:
+            parts.append(f"COLUMNS\n{textwrap.indent(self.sections['columns'], ' ' * 7)}")
+        parts.append("OPTIONS")
         for option in (*self.options, Option("help", "", str, None, "Print this page.")):
             default = f"\n              Default: {option.fallback}." if option.fallback else ""
             parts.append(f"       --{option.name} {option.argument}".rstrip() + f"\n{_paragraphs(option.help, 14)}{default}\n")
-        return "\n".join([*parts, EXIT_STATUS, "EXAMPLES\n" + textwrap.indent(self.examples.rstrip(), " " * 7)])
+        return "\n".join([*parts, EXIT_STATUS, "EXAMPLES\n" + textwrap.indent(self.sections["examples"].rstrip(), " " * 7)])
 
 
 EXIT_STATUS = """EXIT STATUS
