@@ -57,8 +57,6 @@ VERB = Verb("bench", {
 }, operands=True)
 
 
-# ---- what the options leave open, and whether what they say can be ----
-
 def _rounds(options: SimpleNamespace, messages_of_paper: bool) -> None:
     """Of --fast and --rounds, what is not given gives way."""
     least, most = (papers.LEAST, papers.MOST) if messages_of_paper else (9, 36)
@@ -137,8 +135,6 @@ def columns_of(options: SimpleNamespace, plan: Plan) -> list[Column]:
     return columns.found
 
 
-# ---- variants ----
-
 def _pairs(options: SimpleNamespace, plan: Plan) -> list[Variant]:
     factor, both, where = options.window * (2 if options.both else 1), " both ways" * options.both, ", one node" * options.local
     return [Variant(2 * pairs, name=f"{pairs} pair{'s' * (pairs > 1)} x {options.window}{both}{where}",
@@ -194,8 +190,6 @@ def variants_of(options: SimpleNamespace, plan: Plan) -> list[Variant]:
     return found
 
 
-# ---- one benchmark ----
-
 def _measure(options: SimpleNamespace, plan: Plan, columns: list[Column], variant: Variant) -> Series:
     series = Series(Site.find(plan, variant), options.pattern, columns, options.size, options.every)
     if options.paper_messages:
@@ -246,16 +240,9 @@ def main(options: SimpleNamespace, tool: Tool) -> int:
         counted = copy.copy(options)
         _rounds(counted, options.paper and not (name in PATTERNS and PATTERNS[name].collective))
         return page.run(options, name, counted.fast, tool, run)
-    require(not options.json or options.csv != "-", "--json and --csv - both want standard output")
-    figure.check(options.plot)
-    writable(options.csv, options.raw, options.plot)
+    figure.check_outputs(options)
     found = run(options, name)
-    if options.json:
-        print(table.document("bench", found.head, found.rows), end="")
-    elif options.csv != "-":
-        print(harmless(found.text), end="")
-    table.to_csv(found.rows, options.csv)
+    table.show(options, "bench", found.head, found.text, found.rows)
     table.to_csv(found.raw, options.raw)
-    if options.plot:
-        figure.draw(name, found.panels, options.plot)
+    figure.draw(name, found.panels, options.plot)
     return found.code

@@ -6,11 +6,16 @@ the edge, with its value.
 """
 from __future__ import annotations
 
+import json
 import math
+import sys
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, TextIO
 
-from .verb import MISSING, Refusal, cannot_write, harmless, require, size_text
+from .verb import MISSING, Refusal, Tool, Verb, cannot_write, harmless, require, size_text, writable
+
+VERB = Verb("speed", {})
 
 
 @dataclass
@@ -40,9 +45,13 @@ class Panel:
         return min(top * 1.05, 2 * max(1.0, values[3 * (len(values) - 1) // 4]))
 
 
-def check(path: str | None) -> None:
-    """Asked before a long measurement."""
-    require(path is None or path.lower().endswith((".svg", ".png")), f"--plot: {path} ends in neither .svg nor .png")
+def check_outputs(options: SimpleNamespace) -> None:
+    """Before a long measurement: can everything be written that is asked for?"""
+    files = {name: getattr(options, name, None) for name in ("plot", "csv", "raw", "out", "json")}
+    require(not files.pop("json") or files["csv"] != "-", "--json and --csv - both want standard output")
+    require(not files["plot"] or files["plot"].lower().endswith((".svg", ".png")),
+            f"--plot: {files['plot']} ends in neither .svg nor .png")
+    writable(*files.values())
 
 
 def _draw(axes: Any, panel: Panel, colors: dict[str, str]) -> None:
@@ -103,3 +112,21 @@ def draw(title: str, panels: list[Panel], path: str | None | TextIO) -> None:
             figure.savefig(path, format="svg", metadata={name: None for name in ("Creator", "Date", "Format", "Type")})
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def speed_panels(rows: list[dict[str, Any]]) -> list[Panel]:
+    """Of mpicrypt speed, which is C: one for each key size and number of threads, a curve for each provider."""
+    found: dict[tuple[int, int], Panel] = {}
+    for row in rows:
+        bits, threads, size = (int(row[name]) for name in ("bits", "threads", "bytes"))
+        panel = found.setdefault((bits, threads), Panel(f"{bits} bits, {threads} thread{'s' * (threads > 1)}",
+                                                        "message size (bytes)", "GB/s", True, False, linear=True))
+        if size > 0:
+            low, middle, high = (size * threads / float(row[f"seal_ns{name}"]) for name in ("_q3", "", "_q1"))
+            panel.add(str(row["provider"]), size, middle, low, high)
+    return list(found.values())
+
+
+def main(options: SimpleNamespace, _tool: Tool) -> None:
+    """`mpicrypt speed --plot`: its JSON is standard input."""
+    draw("AES-GCM sealing", speed_panels(json.load(sys.stdin)["results"]), options.plot)

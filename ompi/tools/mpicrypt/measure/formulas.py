@@ -75,8 +75,6 @@ def _piece(pieces: tuple[Any, ...], size: float) -> Any:
     return next((piece for piece in reversed(pieces) if size >= piece.start), pieces[0])
 
 
-# ---- choosing (k, t) ----
-
 def powers(size: float, least: int = 1) -> list[int]:
     """Powers of two: the numbers of chunks, none smaller than `least`, that a message can be cut into."""
     return [1 << n for n in range(31) if n == 0 or size / (1 << n) >= least]
@@ -86,8 +84,6 @@ def choose(model: Model, size: float, ks: Sequence[int], threads: Sequence[int])
     """Those with the shortest time; few threads rather than many, and few chunks."""
     return min(((k, t) for t in threads for k in ks), key=lambda choice: model.chopped_us(size, *choice))
 
-
-# ---- as text; ValueError says what is wrong ----
 
 def _entries(text: str, form: str, counts: range, most: int) -> list[list[float]]:
     """Numbers with colons, entries with commas; the first of each rises."""
@@ -107,17 +103,20 @@ def _entries(text: str, form: str, counts: range, most: int) -> list[list[float]
 
 
 def parse_comm(text: str) -> tuple[CommPiece, ...]:
-    pieces = tuple(CommPiece(*entry) for entry in _entries(text, "FROM:ALPHA:BETA", range(3, 4), 4))
-    if pieces[0].start != 0:
-        raise ValueError(f"'{text}': the first size must be 0")
-    return pieces
+    return _from_zero(text, [CommPiece(*entry) for entry in _entries(text, "FROM:ALPHA:BETA", range(3, 4), 4)])
 
 
 def parse_enc(text: str) -> tuple[EncPiece, ...]:
-    pieces = tuple(EncPiece(*entry) for entry in _entries(text, "FROM:ALPHA:A:B", range(4, 5), 4))
-    if pieces[0].start != 0 or any(piece.first == 0 for piece in pieces):
-        raise ValueError(f"'{text}': the first size must be 0, the rate A positive")
-    return pieces
+    pieces = [EncPiece(*entry) for entry in _entries(text, "FROM:ALPHA:A:B", range(4, 5), 4)]
+    if any(piece.first == 0 for piece in pieces):
+        raise ValueError(f"'{text}': the rate A must be positive")
+    return _from_zero(text, pieces)
+
+
+def _from_zero(text: str, pieces: list[Any]) -> tuple[Any, ...]:
+    if pieces[0].start != 0:
+        raise ValueError(f"'{text}': the first size must be 0")
+    return tuple(pieces)
 
 
 def check_rule(text: str) -> None:

@@ -124,6 +124,10 @@ class Site:
     plan: Plan
     variant: Variant
     places: list[Place] = field(default_factory=list)
+    nodes: int = 0
+    shared: bool = False        # several nodes are one machine
+    tcp: str = ""               # congestion control
+    pinning: str = ""
     library: str = ""
     processor: str = ""
     provider: str = ""
@@ -134,8 +138,6 @@ class Site:
     each: int = 0               # the fewest that a rank is pinned or bound to
     crowded: bool = False       # more ranks than processors somewhere
     processors: float = 0       # the fewest for a rank, if those of a machine share them
-
-    # ---- places ----
 
     @classmethod
     def find(cls, plan: Plan, variant: Variant, encrypted: bool = False) -> Site:
@@ -171,6 +173,10 @@ class Site:
         places = {int(rank): Place(int(node), host, boot, tcp, tuple(map(int, cpus.split(","))))
                   for rank, node, host, boot, tcp, cpus in result.said("rank", 6)}
         self.places = [place for _, place in sorted(places.items())]
+        self.nodes = len({place.node for place in self.places})
+        self.shared = len({place.boot for place in self.places}) < self.nodes
+        kinds = {place.tcp for place in self.places}
+        self.tcp = "different" if len(kinds) > 1 else "".join(kinds)
         return sorted(places) == list(range(self.variant.ranks))
 
     def _divide(self) -> None:
@@ -191,35 +197,13 @@ class Site:
                 used[place.boot] += len(mine)
                 parts.append(mine)
             self.cpus, self.each = ",".join("+".join(map(str, mine)) for mine in parts), min(map(len, parts))
-
-    @property
-    def nodes(self) -> int:
-        return len({place.node for place in self.places})
-
-    @property
-    def shared(self) -> bool:
-        """Several nodes are one machine."""
-        return len({place.boot for place in self.places}) < self.nodes
-
-    @property
-    def tcp(self) -> str:
-        kinds = {place.tcp for place in self.places}
-        return kinds.pop() if len(kinds) == 1 else "different"
-
-    @property
-    def pinning(self) -> str:
-        return "pinned" if self.cpus else "bound by the launcher" if self.plan.pin and not self.crowded else "not pinned"
+        self.pinning = "pinned" if self.cpus else "bound by the launcher" if self.plan.pin and not self.crowded else "not pinned"
 
     @property
     def where(self) -> str:
         return (f"{self.nodes} node{'s' if self.nodes != 1 else ''}"
                 f"{' (virtual: they share one machine)' if self.shared else ''}, ranks {self.pinning}"
                 f"{', more ranks than processors' if self.crowded else ''}")
-
-    def describe(self) -> str:
-        return f"{self.library}\n{self.where}\nTCP congestion control: {self.tcp}\n"
-
-    # ---- jobs ----
 
     def launcher(self) -> list[str]:
         plan, srun = self.plan, is_srun(self.plan.mpirun)

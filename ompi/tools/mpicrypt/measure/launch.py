@@ -82,8 +82,6 @@ def launch(command: list[str], settings: dict[str, str | None]) -> Result:
         return Result(texts[0], texts[1], code)
 
 
-# ---- launchers ----
-
 def is_srun(command: list[str]) -> bool:
     """What stands before the first option may start another: "nice srun"."""
     return any(os.path.basename(word) == "srun" for word in takewhile(lambda word: not word.startswith("-"), command))

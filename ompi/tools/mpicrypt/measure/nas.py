@@ -93,9 +93,6 @@ def run(options: SimpleNamespace, plan: Plan, columns: list[Column]) -> report.R
         Progress.end()
     groups = [(name, [one]) for name, one in zip(kernels, times)] + ([("sum", times)] if len(kernels) > 1 else [])
     rows = [_row(name, programs, number, column, ranks) for name, programs in groups for number, column in enumerate(columns)]
-    rule = (f"{options.fast} rounds: in each every program runs once in each column, in rotating order. Times are means over "
-            "the\nrounds, and over the ranks; overheads are those of the summed times. own: the program's own \"Time in "
-            "seconds\".")
-    text = report.head_text([site], [], columns, "nas", rule) + table.text(HEADINGS, rows)
-    text += papers.nas_table(kernels) if options.published else ""
-    return report.Report(report.head([site], [], columns, "nas", rule), text, rows)
+    head, text = report.conditions([site], [], columns, "nas", report.rule_of(options))
+    text += table.text(HEADINGS, rows) + (papers.nas_table(kernels) if options.published else "")
+    return report.Report(head, text, rows)

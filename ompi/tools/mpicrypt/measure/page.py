@@ -16,7 +16,7 @@ from string import Template
 from types import SimpleNamespace
 from typing import Callable
 
-from . import figure, papers, speed
+from . import figure, papers
 from .figure import Panel
 from .launch import launch
 from .report import Report
@@ -55,8 +55,6 @@ def _begin(tool: Tool) -> str:
     return page.substitute({name: _escaped(value) for name, value in values.items()})
 
 
-# ---- the parts of a section ----
-
 def _speed(rounds: int, lap_ms: float, tool: Tool) -> Report:
     """The verb, which is a program of its own: its table, and CSV into a file in memory."""
     with open(os.memfd_create("results"), "r+", encoding="utf-8") as results:
@@ -66,7 +64,7 @@ def _speed(rounds: int, lap_ms: float, tool: Tool) -> Report:
         if result.code != 0:
             raise Refusal(result.code, "mpicrypt speed failed", result.err)
         rows = list(csv.DictReader(results))
-    return Report({}, result.out, rows, [], speed.panels(rows))
+    return Report({}, result.out, rows, [], figure.speed_panels(rows))
 
 
 def _picture(title: str, panels: list[Panel], lacking: list[Refusal]) -> str:
@@ -105,8 +103,6 @@ def _section(name: str, found: Report | None, said: str, published: bool, lackin
     return (f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_escaped(ABOUT[name])}</p>\n{pictures}<details'
             f"{'' if pictures else ' open'}><summary>Table</summary>\n<pre>{_escaped(said)}</pre></details>\n</section>\n")
 
-
-# ---- one after another ----
 
 def _one(options: SimpleNamespace, name: str, rounds: int, tool: Tool,
          run: Callable[..., Report]) -> tuple[Report | None, str, int]:

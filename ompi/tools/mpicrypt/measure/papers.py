@@ -54,13 +54,6 @@ def complete(series: Series, least: int) -> bool:
     return worst <= DEVIATION or (count >= MOST and NORMAL_99 * worst / math.sqrt(count) <= INTERVAL)
 
 
-def rule(least: int, most: int) -> str:
-    return (f"As in the CryptMPI paper: in every round each column runs once, in rotating order; {least} rounds at least, and\n"
-            f"on until the standard deviation of every time is within 5% of its mean, or, from {MOST} rounds on, its 99%\n"
-            f"confidence interval within 1%; here at most {most} rounds (--rounds). Medians and quartiles are those of the\n"
-            "rounds; a ratio is taken within a round.")
-
-
 def scaling(pattern: str, percent: int, per_cpu: int, processors: float, site: Site) -> str:
     """What was not as in the paper.  `processors`: of a rank of one pair."""
     paper = MESSAGES[pattern]
@@ -68,22 +61,17 @@ def scaling(pattern: str, percent: int, per_cpu: int, processors: float, site: S
     text += "as in the paper.\n" if percent == 100 else \
         f"{percent}% of the paper's {paper.large} and {paper.small} (--percent).\n"
     if pattern == "pairs" and per_cpu * processors < 16:
-        text += (f"Fewer pairs than the paper's 16 where there would be more: a rank of one pair has {processors:.3g} "
-                 f"processors,\nand with more than {per_cpu} ranks on each (--per-cpu) the scheduler would be measured.\n")
+        text += verb.sections("rules")["pairs"].format(processors=processors, per_cpu=per_cpu)
     if pattern == "stencil" and site.variant.ranks != 784:
-        text += f"{site.variant.ranks} ranks on {site.nodes} nodes (--ranks) instead of the paper's 784 on 112.\n"
+        text += verb.sections("rules")["stencil"].format(ranks=site.variant.ranks, nodes=site.nodes)
     return text
 
 
 def shape_scaling(nodes: int, width: int, of_paper: int, processors: float, per_cpu: int) -> str:
-    if width == of_paper:
-        return f"{nodes} nodes with {width} ranks each, as in the paper.\n"
-    return (f"{nodes} nodes with {width} ranks each instead of the paper's {of_paper} ({nodes * width} ranks instead of "
-            f"{nodes * of_paper}): a node has {processors:.3g}\nprocessors, and with more than {per_cpu} ranks on each "
-            "(--per-cpu) the scheduler would be measured.\n")
+    return verb.sections("rules")["shape" if width == of_paper else "smaller"].format(
+        nodes=nodes, width=width, of_paper=of_paper, ranks=nodes * width, ranks_of_paper=nodes * of_paper,
+        processors=processors, per_cpu=per_cpu)
 
-
-# ---- what the papers print, in papers.json: times over those of their plain MPI, and CryptMPI's Table III, in seconds ----
 
 def _published(name: str) -> Any:
     return json.loads(pathlib.Path(__file__).with_name("papers.json").read_text(encoding="utf-8"))[name]

@@ -15,6 +15,7 @@ from .figure import Panel
 from .jobs import Column, Site
 from .rounds import NEAR_BEST, Series
 from .table import Column as Heading, Row
+from .verb import sections
 
 HEADINGS = [
     Heading("variant", "variant"), Heading("bytes", "size"), Heading("column", "column"), Heading("bits", "bits"),
@@ -33,44 +34,31 @@ class Report:
     code: int = 0               # not 0: some of it could not be measured
 
 
-def _places(site: Site) -> Row:
-    return {"library": site.library, "nodes": site.nodes, "one_machine": site.shared, "ranks": site.pinning,
-            "more_ranks_than_processors": site.crowded, "tcp": site.tcp}
-
-
 def _same(values: list[Any], differs: Any) -> Any:
     return values[0] if all(value == values[0] for value in values) else differs
 
 
-def head_text(sites: list[Site], names: list[str], columns: list[Column], pattern: str, rule: str) -> str:
+def conditions(sites: list[Site], names: list[str], columns: list[Column], pattern: str, rule: str) -> tuple[Row, str]:
+    """Members of the JSON document, and the head of the text.  `names` are those of the variants."""
+    places = [{"library": site.library, "nodes": site.nodes, "one_machine": site.shared, "ranks": site.pinning,
+               "more_ranks_than_processors": site.crowded, "tcp": site.tcp} for site in sites]
+    settings = {column.label: column.settings + ([f"coll_cryptag_{pattern}_algorithm={column.algorithm}"]
+                                                 if column.algorithm else []) for column in columns}
+    head = {"benchmark": pattern, **{name: _same([place[name] for place in places], None) for name in places[0]},
+            "variants": [{"variant": name, **place} for name, place in zip(names, places)], "rule": rule, "columns": settings}
     lines = [_same([site.library for site in sites], "the library differs by variant"),
              _same([site.where for site in sites], "nodes and ranks: differs by variant")]
     if lines[1] != sites[0].where:
         lines += [f"    {name}: {site.where}" for name, site in zip(names, sites)]
     lines += [f"TCP congestion control: {_same([site.tcp for site in sites], 'differs by variant')}", ""]
     lines += [describe(column, before, pattern) for before, column in zip([None, *columns], columns)]
-    return "\n".join([*lines, "", rule, "", ""])
+    return head, "\n".join([*lines, "", rule, "", ""])
 
 
-def head(sites: list[Site], names: list[str], columns: list[Column], pattern: str, rule: str) -> Row:
-    places = [_places(site) for site in sites]
-    settings = {column.label: column.settings + ([f"coll_cryptag_{pattern}_algorithm={column.algorithm}"]
-                                                 if column.algorithm else []) for column in columns}
-    return {"benchmark": pattern, **{name: _same([place[name] for place in places], None) for name in places[0]},
-            "variants": [{"variant": name, **place} for name, place in zip(names, places)], "rule": rule, "columns": settings}
-
-
-def _rule(options: SimpleNamespace) -> str:
-    if options.paper_messages:
-        return papers.rule(options.fast, options.rounds)
-    if options.every:
-        return ("In every round each job runs once, in rotating order; in a job the columns that share it take turns.\n"
-                f"{options.fast} rounds, all of which count. Medians and quartiles are those of the rounds; a ratio is taken "
-                "within a round.")
-    return ("In every round each column runs once, in rotating order. A round is FAST, at a size, if plain took\n"
-            f"at most {NEAR_BEST:.2f} times the first quartile of plain's times. Stopping rule: {options.fast} FAST rounds at "
-            f"every size, or\n{options.rounds} rounds. Medians, quartiles and ratios are those of FAST rounds; a ratio is "
-            "taken within a round.")
+def rule_of(options: SimpleNamespace) -> str:
+    """Of rounds, in words."""
+    kind = "nas" if options.pattern == "nas" else "paper" if options.paper_messages else "every" if options.every else "fast"
+    return sections("rules")[kind].rstrip().format(fast=options.fast, rounds=options.rounds, near=NEAR_BEST, most=papers.MOST)
 
 
 def _panels(done: list[Series]) -> list[Panel]:
@@ -88,12 +76,12 @@ def _panels(done: list[Series]) -> list[Panel]:
 
 
 def of_series(options: SimpleNamespace, columns: list[Column], done: list[Series], code: int = 0) -> Report:
-    sites, names, rule = [series.site for series in done], [series.variant for series in done], _rule(options)
     rows = [row for series in done for row in series.results()]
-    text = head_text(sites, names, columns, options.pattern, rule)
+    head, text = conditions([series.site for series in done], [series.variant for series in done], columns, options.pattern,
+                            rule_of(options))
     if options.paper_messages:
-        text += papers.scaling(options.pattern, options.percent, options.per_cpu, options.processors, sites[0]) + "\n"
+        text += papers.scaling(options.pattern, options.percent, options.per_cpu, options.processors, done[0].site) + "\n"
     if options.collective:
         text += "".join(options.scaling.get(series.variant, "") + series.matrix() for series in done)
-    return Report(head(sites, names, columns, options.pattern, rule), text + table.text(HEADINGS, rows), rows,
-                  [row for series in done for row in series.raw()], _panels(done), code)
+    return Report(head, text + table.text(HEADINGS, rows), rows, [row for series in done for row in series.raw()], _panels(done),
+                  code)

@@ -34,16 +34,16 @@ class Spread(NamedTuple):
 
 
 class Progress:
-    """On stderr: a bar on a terminal, else a line from time to time."""
+    """On stderr: a bar on a terminal, otherwise a line from time to time."""
     last = time.monotonic()
 
     @classmethod
     def show(cls, label: str, done: int, total: int) -> None:
-        percent = done * 100 // total
+        percent, now = done * 100 // total, time.monotonic()
         if sys.stderr.isatty():
             print(f"\r[{'#' * (done * 40 // total):40}] {percent:3}% {label:24.24}", end="", file=sys.stderr, flush=True)
-        elif time.monotonic() - cls.last >= NEWS_AFTER:
-            cls.last = time.monotonic()
+        elif now - cls.last >= NEWS_AFTER:
+            cls.last = now
             print(f"mpicrypt: {percent}% of the most that this step takes, {label}", file=sys.stderr)
 
     @staticmethod
@@ -97,21 +97,18 @@ class Series:
 
     def _round(self, units: list[int], most: int) -> None:
         count, turn, fast = len(self.columns), len(self.rounds), self.fewest_fast()
-        seconds: dict[int, list[float]] = {}
-        work: dict[int, list[float]] = {}
+        found: dict[int, tuple[list[float], list[float]]] = {}          # seconds and work by column
         for step in range(count):
-            first, *others = self.together((turn + step) % count)
-            if first != (turn + step) % count:
+            numbers = self.together((turn + step) % count)
+            if numbers[0] != (turn + step) % count:
                 continue
-            Progress.show(f"{fast} {'done' if self.every else 'FAST'}: {self.columns[first].label}", turn * count + step,
-                          most * count)
-            numbers = [first, *others]
-            job = self.site.times(self.pattern, [self.columns[number] for number in numbers], self.sizes, units)
-            seconds.update(zip(numbers, job.seconds))
-            work.update(zip(numbers, job.work))
+            columns = [self.columns[number] for number in numbers]
+            Progress.show(f"{fast} {'done' if self.every else 'FAST'}: {columns[0].label}", turn * count + step, most * count)
+            job = self.site.times(self.pattern, columns, self.sizes, units)
+            found.update(zip(numbers, zip(job.seconds, job.work)))
             self.messages = job.messages
-        self.rounds.append([seconds[number] for number in range(count)])
-        self.work.append([work[number] for number in range(count)])
+        for part, values in enumerate((self.rounds, self.work)):
+            values.append([found[number][part] for number in range(count)])
 
     def fast(self, size: int) -> list[int]:
         """The rounds in which plain (column 0) took at most 1.1 times the first quartile of its times."""
@@ -128,8 +125,6 @@ class Series:
         """Of the time of a column to that of another, within a round."""
         numbers = self.fast(size) if numbers is None else numbers
         return Spread.of([_over(self.rounds[number][column][size], self.rounds[number][to][size]) for number in numbers])
-
-    # ---- results ----
 
     @property
     def variant(self) -> str:
@@ -167,8 +162,6 @@ class Series:
                  "work_us": 1e6 * self.work[number][column][size], "ratio": _over(one[column][size], one[0][size])}
                 for size, count in enumerate(self.sizes) for column in range(len(self.columns))
                 for number, one in enumerate(self.rounds)]
-
-    # ---- algorithms side by side ----
 
     def best(self, auto: int, size: int) -> int | None:
         """The fastest algorithm that shares the job of this column."""

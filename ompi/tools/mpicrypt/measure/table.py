@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import math
-import sys
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from .verb import cannot_write, size_text
+from .verb import harmless, size_text, writing
 
 Row = dict[str, Any]
 
@@ -45,24 +45,24 @@ def _rounded(row: Row) -> Row:
 
 def to_csv(rows: list[Row], path: str | None) -> None:
     """To a file, if there is to be one; "-" is standard output."""
-    def write(out: Any) -> None:
-        writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value
-                             for name, value in _rounded(row).items()})
-
-    if path == "-":
-        write(sys.stdout)
-    elif path is not None:
-        try:
-            with open(path, "w", encoding="utf-8", errors="surrogateescape") as out:
-                write(out)
-        except OSError as error:
-            raise cannot_write(path, error) from error
+    if path is not None:
+        with writing(path) as out:
+            writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({name: f"{value:.6g}" if isinstance(value, float) else value
+                              for name, value in _rounded(row).items()} for row in rows)
 
 
 def document(verb: str, head: Row, rows: list[Row]) -> str:
     """The JSON that docs/mpicrypt.rst describes: a line for each result."""
     members = json.dumps({"format": 1, "verb": verb, **head}, indent=2)[:-2]
     return f'{members},\n  "results": [\n    ' + ",\n    ".join(json.dumps(_rounded(row)) for row in rows) + "\n  ]\n}\n"
+
+
+def show(options: SimpleNamespace, verb: str, head: Row, printed: str, rows: list[Row]) -> None:
+    """What the options ask for: JSON or text, unless CSV takes the place of it; CSV in a file."""
+    if options.json:
+        print(document(verb, head, rows), end="")
+    elif options.csv != "-":
+        print(harmless(printed), end="")
+    to_csv(rows, options.csv)

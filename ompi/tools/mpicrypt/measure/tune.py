@@ -1,16 +1,32 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""mpicrypt tune: measure these nodes and write what suits them."""
+"""mpicrypt tune: measure these nodes and write what suits them.
+
+Where btl/crypt encrypts: its parameters that matter for speed, one after another, each together with what was taken before.
+All values of one are measured in the same rounds, beside the default and the default once more (A/A).  What counts is the time
+relative to the default's, as the geometric mean of all sizes of a ping-pong and of a stream.  A value is taken if its median is
+below what WORTH allows and below the quartiles of the default relative to itself, and if it was faster in three of four rounds.
+The quartiles of a few rounds mean nothing, so then nothing is taken.
+"""
 from __future__ import annotations
 
-import pathlib
 import sys
 import time
+from statistics import geometric_mean
 from types import SimpleNamespace
 
-from . import figure, fit, table, tune_btl, tune_coll
+from . import figure, fit, table, tune_coll
 from .jobs import Plan, Site, Variant, program
+from .rounds import Series, Spread
+from .table import Row
 from .tune_pml import Tuning
-from .verb import Tool, Verb, between, cannot_write, choice, choices, require, say, size, sizes, writable
+from .verb import Tool, Verb, between, choice, choices, require, say, size, sizes, writing
+
+WORTH = 0.02
+SIZES = [1, 4096, 16384, 65536, 131072, 262144, 524288, 1 << 20, 4 << 20]
+QUICK_SIZES = [1, 16384, 131072, 1 << 20]
+PATTERNS = ("pingpong", "pairs")
+DEFAULT, AGAIN, FIRST = 1, 2, 3         # columns; the first is plain
+ENOUGH = 5
 
 VERB = Verb("tune", {
     "shape": tune_coll.shapes, "order": choices("block", "cyclic"), "size": between(0, 1 << 30, sizes),
@@ -20,24 +36,14 @@ VERB = Verb("tune", {
 })
 
 
-def _write(path: str, lines: list[str]) -> None:
-    text = "".join(line + "\n" for line in lines)
-    if path == "-":
-        print(text, end="")
-        return
-    try:
-        pathlib.Path(path).write_text(text, encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-
-
 def _coll(options: SimpleNamespace, plan: Plan) -> None:
     plan.host, plan.cpus_per_rank = plan.host or "ob1", plan.cpus_per_rank or 1
     out = options.out
     of_sizes = options.size or (tune_coll.QUICK_SIZES if options.quick else tune_coll.SIZES)
     lines, rows = tune_coll.tune(plan, tune_coll.variants(options.shape, options.order), of_sizes,
                                  options.rounds or (2 if options.quick else 5), sys.stderr if out == "-" else sys.stdout)
-    _write(out, lines)
+    with writing(out) as file:
+        file.writelines(f"{line}\n" for line in lines)
     table.to_csv(rows, options.csv)
     if out != "-":
         say(f"Written to {out}.  Jobs read it by\n    mpirun --mca pml crypt --mca coll_cryptag_rules_file {out} ./app")
@@ -64,11 +70,63 @@ def _pml(options: SimpleNamespace, site: Site) -> list[str]:
                  "which this does not set") + tuning.file_lines()
 
 
+def _parameters(site: Site) -> list[tuple[str, list[str], str]]:
+    """Of each the values to try, or why there are none."""
+    threads = [str(threads) for threads in (2, 4, 8, 16) if threads <= site.each]
+    return [("btl_crypt_eager_limit", ["66560", "135168", "528384"], ""),
+            ("btl_crypt_rndv_eager_limit", ["65536", "262144"], ""),
+            ("crypt_threads", threads, "a rank has one processor"),
+            ("btl_crypt_ktls", ["auto"] if site.kernel else [], "not every node has the kernel's module tls")]
+
+
+def _score(measured: list[Series], column: int) -> Spread:
+    """Time over the default's."""
+    ratios = [series.ratio(column, DEFAULT, size) for series in measured for size in range(len(series.sizes))]
+    return Spread(*map(geometric_mean, zip(*ratios)))
+
+
+def _choose(tried: list[str], measured: list[Series]) -> str | None:
+    """The value to take; None: the default.  Says why."""
+    again, rounds = _score(measured, AGAIN), len(measured[0].rounds)
+    limit = least = min(1 - WORTH, again.low, 1 / again.high) if rounds >= ENOUGH else 0
+    best = None
+    for value, column in zip(["default", *tried], range(AGAIN, FIRST + len(tried))):
+        mine = _score(measured, column)
+        say(f"    {value:<10} {mine.median:.3f} (quartiles {mine.low:.3f}, {mine.high:.3f})")
+        if column >= FIRST and mine.median < least and mine.high < 1:
+            least, best = mine.median, value
+    say(f"    {best or 'The default'} is taken (less than {limit:.3f} would be better)." if limit else
+        f"    The default stays, as it would after any {rounds} rounds.")
+    return best
+
+
+def _tune_btl(site: Site, rounds: int, quick: bool) -> tuple[list[str], list[Row]]:
+    """PARAMETER=VALUE of what was taken, and the results."""
+    plan = site.plan
+    taken: list[str] = []
+    rows: list[Row] = []
+    for name, tried, lacking in _parameters(site):
+        if not tried:
+            say(f"{name}: not tried, as {lacking}")
+            continue
+        say(f"{name}: time over that of the default, {rounds} to {2 * rounds} rounds of "
+            f"{len(PATTERNS) * (FIRST + len(tried))} jobs")
+        measured = []
+        for pattern in PATTERNS:
+            columns = [plan.plain(), plan.crypt(name, *taken), plan.crypt(f"{name} again", *taken),
+                       *(plan.crypt(f"{name}={value}", *taken, f"{name}={value}") for value in tried)]
+            measured.append(Series(site, pattern, columns, QUICK_SIZES if quick else SIZES).measure(rounds, 2 * rounds))
+            rows += measured[-1].results()
+        if best := _choose(tried, measured):
+            taken.append(f"{name}={best}")
+    return taken, rows
+
+
 def _btl(options: SimpleNamespace, site: Site) -> list[str]:
     require(options.plot is None and not options.no_search,
             "--plot and --no-search are about the model of pml/crypt, and btl/crypt encrypts these jobs")
-    rounds = options.rounds or (tune_btl.ENOUGH if options.quick else 7)
-    taken, rows = tune_btl.tune(site, rounds, options.quick)
+    rounds = options.rounds or (ENOUGH if options.quick else 7)
+    taken, rows = _tune_btl(site, rounds, options.quick)
     table.to_csv(rows, options.csv)
     lines = [setting.replace("=", " = ", 1) for setting in taken]
     return _head(site, site.provider, site.each, "btl/crypt encrypts") + (lines or ["# Every default was best."])
@@ -77,18 +135,18 @@ def _btl(options: SimpleNamespace, site: Site) -> list[str]:
 def _messages(options: SimpleNamespace, plan: Plan) -> None:
     """The first job says what all of them use."""
     site = Site.find(plan, Variant(2), encrypted=True)
-    say(f"{site.protection}\n{site.describe()}")
+    say(f"{site.protection}\n{site.library}\n{site.where}\nTCP congestion control: {site.tcp}\n")
     lines = (_btl if site.protection.startswith("btl/") else _pml)(options, site)
     out = options.out
-    _write(out, lines)
+    with writing(out) as file:
+        file.writelines(f"{line}\n" for line in lines)
     best = "" if lines[-1][0] != "#" else "Every default is best; the file has only a comment.  "
     say(f"\n{best}Written to {out}.  Jobs read it by\n    mpirun --mca pml crypt --mca mca_base_param_files {out} ./app")
 
 
 def main(options: SimpleNamespace, _tool: Tool) -> None:
     options.out = options.out or ("coll-cryptag.rules" if options.coll else "ompi-crypt-tuned.conf")
-    figure.check(options.plot)
-    writable(options.plot, options.csv, options.out)
+    figure.check_outputs(options)
     plan = Plan(options.mpirun, options.mapping, program(options.program), options.host, int(options.bits),
                 options.laps or (3 if options.quick else 5), options.lap_ms, not options.no_pin, options.cpus_per_rank)
     (_coll if options.coll else _messages)(options, plan)

@@ -78,8 +78,6 @@ class Tuning:
     def _crypt(self, label: str, settings: list[str]) -> Column:
         return self.site.plan.crypt(label, "crypt_transport=pml", *settings)
 
-    # ---- what the model is fitted to ----
-
     def _measure_enc(self) -> list[fit.Sample]:
         result = self.site.start("seal", ENC_SIZES)
         for threads, most in result.said("processors", 2):
@@ -96,8 +94,6 @@ class Tuning:
         ob1 = self.site.plan.host == "ob1"
         series = self._series([self.site.plan.plain("raised", *RAISED)] if ob1 else [], COMM_SIZES)
         return [fit.Sample(size, 1, series.us(int(ob1), number).median) for number, size in enumerate(COMM_SIZES)]
-
-    # ---- encrypted messages, of which the fit has seen none ----
 
     def _measure_cells(self, threads: int) -> None:
         """Every size in every number of chunks."""
@@ -117,8 +113,6 @@ class Tuning:
     def errors(self, name: str) -> list[float]:
         """In percent."""
         return [100 * abs(cell[name] - cell["measured_us"]) / cell["measured_us"] for cell in self.cells]
-
-    # ---- the search ----
 
     def settings(self, **tried: int) -> list[str]:
         """What was chosen, but for the threads; with something else instead."""
@@ -146,8 +140,6 @@ class Tuning:
             half = size // choose(self.model, size, powers(size, 16384), [self.most_threads])[0] // 2
             found += [value for value in (half, half * 2, half * 4) if 16384 <= value <= 4 << 20]
         return list(dict.fromkeys([*found, 262144 - 128]))[:8]
-
-    # ---- what is said ----
 
     def report(self) -> str:
         predicted, model = self.errors("predicted_us"), self.model
@@ -179,8 +171,6 @@ class Tuning:
             panel.add(f"k = {cell['k']}", cell["bytes"], cell["measured_us"])
             panel.add(f"k = {cell['k']}, predicted", cell["bytes"], cell["predicted_us"])
         return list(found.values())
-
-    # ---- the file ----
 
     def _threads_table(self) -> str:
         """Threads by size, as the model chooses them; a chunk is a segment for each."""

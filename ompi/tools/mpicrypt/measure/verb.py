@@ -2,6 +2,7 @@
 """What the verbs share: exit codes, messages, and options, which one text describes for the parser, --help and the manual."""
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -10,7 +11,7 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple, TextIO
 
 OK, FAILED, USAGE, MISSING = range(4)       # as mpicrypt.h has them
 SIZE_MAX = 2**64 - 1
@@ -38,8 +39,6 @@ def say(text: str) -> None:
     """At once: what is measured next."""
     print(harmless(text), flush=True)
 
-
-# ---- values: a function from text, which raises ValueError with what is wrong ----
 
 def size(text: str) -> int:
     found = re.fullmatch("([0-9]+)([KMG]?)", text.upper())
@@ -91,14 +90,12 @@ def choices(*known: str) -> Callable[[str], list[str]]:
     return lambda text: [choice(*known)(word) for word in names(text)]
 
 
-# ---- options ----
-
 OPTION = r"^--([a-z-]+) ?(.*)\n((?:    .*\n)+?)(?:    Default: (\S+)\.\n)?$"
 
 
-def sections(verb: str) -> dict[str, str]:
-    """The parts of VERB.rst."""
-    text = ".. about\n\n" + pathlib.Path(__file__).with_name(f"{verb}.rst").read_text(encoding="utf-8").replace("``", "")
+def sections(name: str) -> dict[str, str]:
+    """The parts of NAME.rst."""
+    text = pathlib.Path(__file__).with_name(f"{name}.rst").read_text(encoding="utf-8").replace("``", "")
     return dict(re.findall(r"^\.\. (\w+)\n\n(.*?\n)(?=\n+\.\. |\Z)", text, re.MULTILINE | re.DOTALL))
 
 
@@ -181,8 +178,6 @@ def _paragraphs(text: str, indent: int) -> str:
                                      break_on_hyphens=False) for paragraph in text.split("\n\n"))
 
 
-# ---- files, and the program ----
-
 def cannot_write(path: str, error: OSError) -> Refusal:
     return Refusal(FAILED, f"cannot write {path}: {error.strerror}")
 
@@ -199,6 +194,19 @@ def writable(*paths: str | None) -> None:
                     os.unlink(path)
             except OSError as error:
                 raise cannot_write(path, error) from error
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[TextIO]:
+    """To this file, or "-", which is standard output."""
+    if path == "-":
+        yield sys.stdout
+        return
+    try:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as out:
+            yield out
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 class Tool(NamedTuple):
