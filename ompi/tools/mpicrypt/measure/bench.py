@@ -18,11 +18,9 @@ from typing import NamedTuple
 
 from . import figure, nas, page, papers, report, table
 from .columns import Columns
-from .jobs import Column, Plan, Site, Variant, program
+from .jobs import OF_JOBS, RANKS_MAX, Column, Plan, Site, Variant, program
 from .rounds import Series
-from .tune_coll import RANKS_MAX, shapes
-from .verb import (Refusal, Tool, Verb, between, choice, choices, complain, harmless, names, require, size, sizes,
-                   writable)
+from .verb import Refusal, Tool, Verb, between, choices, complain, names, require, size, sizes
 
 MESSAGE_SIZES = "1,1K,4K,16K,64K,256K,1M,8M"
 WORKLOADS, ACCESSES, OPS = ("tile", "noncontig", "rows", "matmul"), ("row", "column", "block"), ("write", "read", "overwrite")
@@ -35,9 +33,7 @@ class Pattern(NamedTuple):
 
 
 PATTERNS = {
-    "pingpong": Pattern(),
-    "pairs": Pattern(),
-    "stencil": Pattern(),
+    **dict.fromkeys(("pingpong", "pairs", "stencil"), Pattern()),
     "allgather": Pattern("1,1K,4K,16K,64K,256K,1M", "ring,hop,auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3", True),
     "bcast": Pattern("1,1K,4K,16K,64K,128K,256K,1M", "auto,hop,binomial,chain", True),
     "alltoall": Pattern("1,1K,4K,16K,32K,64K,256K", "auto,hop,node,rows,pairs", True),
@@ -46,14 +42,12 @@ PATTERNS = {
 }
 
 VERB = Verb("bench", {
-    "schemes": names, "bits": choices("128", "192", "256"), "size": between(0, 1 << 30, sizes),
-    "pairs": between(1, 1 << 16, sizes), "window": between(1, 1 << 16, size), "dims": between(2, 4, sizes),
-    "compute": between(0, 95, sizes), "ranks": between(2, RANKS_MAX, sizes), "shape": shapes, "order": choices("block", "cyclic"),
-    "percent": between(1, 100, size), "per-cpu": between(1, 1024, size), "workload": choices(*WORKLOADS),
-    "access": choices(*ACCESSES), "op": choices(*OPS), "data": between(1, 1 << 30, size), "row": between(1, 1 << 30, size),
-    "block-size": between(512, 16 << 20, sizes), "kernels": names, "fast": between(1, 10000, size),
-    "rounds": between(1, 10000, size), "laps": between(1, 1000, size), "lap-ms": between(0.001, 60000, float),
-    "mpirun": str.split, "mapping": str.split, "host": choice("ob1", "ucx", "cm"), "cpus-per-rank": between(1, 1024, size),
+    **OF_JOBS, "schemes": names, "bits": choices("128", "192", "256"), "pairs": between(1, 1 << 16, sizes),
+    "window": between(1, 1 << 16, size), "dims": between(2, 4, sizes), "compute": between(0, 95, sizes),
+    "ranks": between(2, RANKS_MAX, sizes), "percent": between(1, 100, size), "per-cpu": between(1, 1024, size),
+    "workload": choices(*WORKLOADS), "access": choices(*ACCESSES), "op": choices(*OPS), "data": between(1, 1 << 30, size),
+    "row": between(1, 1 << 30, size), "block-size": between(512, 16 << 20, sizes), "kernels": names,
+    "fast": between(1, 10000, size), "rounds": between(1, 10000, size), "cpus-per-rank": between(1, 1024, size),
 }, operands=True)
 
 

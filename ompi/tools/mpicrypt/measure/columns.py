@@ -3,12 +3,11 @@
 first, as every ratio is to it."""
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from .jobs import Column, Plan
-from .verb import require, sections
+from .verb import described, require
 
 MOST = 32
 
@@ -27,17 +26,13 @@ class Scheme(NamedTuple):
     words: str = ""
 
 
-def _schemes() -> dict[str, Scheme]:
-    """Of bench.rst: the name of a column, and its first paragraph, which has settings and words."""
-    found = {}
-    for name, text in re.findall(r"^([a-z-]+)\n((?:    .+\n)+)", sections("bench")["columns"], re.MULTILINE):
-        pml, *rest = text.split()
-        settings, words = (" ".join(word for word in rest if word.startswith("--") == ours) for ours in (False, True))
-        found[name] = Scheme(pml == "pml=crypt", settings, words)
-    return found
+def _scheme(text: str) -> Scheme:
+    pml, *rest = text.split()
+    return Scheme(pml == "pml=crypt", *(" ".join(word for word in rest if word.startswith("--") == ours) for ours in (False, True)))
 
 
-SCHEMES = _schemes()
+# The first paragraph of a column's description has them.
+SCHEMES = {name: _scheme(text) for name, text in described("bench", "columns").items()}
 
 
 @dataclass

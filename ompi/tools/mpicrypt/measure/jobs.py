@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from statistics import median
 from typing import Callable, Iterable, NamedTuple
 
 from .launch import Result, binds, is_srun, launch
-from .verb import FAILED, MISSING, Refusal
+from .verb import FAILED, MISSING, Refusal, between, choice, choices, size, sizes
 
 # Open MPI ignores what nobody registers, but a plain job with parameters of encrypted messages warns.
 OF_MESSAGES = tuple(f"OMPI_MCA_{name}" for name in ("crypt_", "btl_crypt_", "pml_crypt_", "coll_cryptag_"))
@@ -23,7 +24,28 @@ NOT_OF_MESSAGES = tuple(f"OMPI_MCA_crypt_{name}" for name in (
     "fips", "keystore", "pkcs11_", "required", "secret_on_netfs", "verbose"))
 AT_ONCE = ("OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout")
 WINDOW = 16                     # messages of a stream (pairs)
+RANKS_MAX = 1 << 20
 LIBEXEC = pathlib.Path(__file__).resolve().parent.parent
+
+
+def shapes(text: str) -> list[tuple[int, int]]:
+    """What --shape says."""
+    found = []
+    for one in text.split(","):
+        shape = re.fullmatch("([0-9]{1,6})x([0-9]{1,6})", one)
+        nodes, width = (int(shape[1]), int(shape[2])) if shape else (0, 0)
+        if nodes < 2 or width < 1:
+            raise ValueError(f"'{one}' is not NODESxRANKS with two nodes or more, as in 4x2")
+        if nodes * width > RANKS_MAX:
+            raise ValueError(f"'{one}' has more than {RANKS_MAX} ranks")
+        found.append((nodes, width))
+    return found
+
+
+# Options of all verbs that start jobs.
+OF_JOBS = {"size": between(0, 1 << 30, sizes), "shape": shapes, "order": choices("block", "cyclic"),
+           "laps": between(1, 1000, size), "lap-ms": between(0.001, 60000, float), "mpirun": str.split, "mapping": str.split,
+           "host": choice("ob1", "ucx", "cm")}
 
 
 def program(given: str | None) -> str:

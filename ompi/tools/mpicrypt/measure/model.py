@@ -17,19 +17,13 @@ from typing import Any, Callable, NamedTuple
 
 from . import figure, formulas, table
 from .formulas import Model, choose, powers
-from .table import Column, Row
+from .table import Row
 from .verb import FAILED, MISSING, Refusal, Tool, Verb, between, choice, choices, require, size, sizes, writable
 
 DIMENSIONS = {"stencil2d": 2, "stencil3d": 3, "stencil4d": 4}
 PATTERNS = ("pingpong", "pairs", *DIMENSIONS, "alltoall")
 RANKS_MAX = 1 << 22
 ROWS_MAX = 100000
-
-COLUMNS = [
-    Column("pattern", "pattern"), Column("nodes", "nodes"), Column("ranks_per_node", "ranks"), Column("gbps", "Gb/s"),
-    Column("compute_percent", "comp %"), Column("bytes", "size"), Column("messages", "msgs"), Column("threads", "t"),
-    Column("k", "k"), Column("plain_us", "plain us", 2), Column("naive_us", "naive us", 2), Column("crypt_us", "crypt us", 2),
-    Column("naive_ratio", "naive/plain", 3), Column("crypt_ratio", "crypt/plain", 3), Column("bound", "bound")]
 
 VERB = Verb("model", {
     "comm": formulas.parse_comm, "enc": formulas.parse_enc, "pattern": choices(*PATTERNS), "size": between(0, 1 << 50, sizes),
@@ -215,5 +209,5 @@ def main(options: SimpleNamespace, tool: Tool) -> None:
     rows = [predict(setting, case) for case in cases]
     comm, enc = formulas.to_text(setting.model.comm), formulas.to_text(setting.model.enc)
     table.show(options, "model", {"model": {"comm": comm, "enc": enc}},
-               f"Predicted, not measured.  Model: comm {comm}\n{'':32}enc  {enc}\n\n{table.text(COLUMNS, rows)}", rows)
+               f"Predicted, not measured.  Model: comm {comm}\n{'':32}enc  {enc}\n\n{table.text('model', rows)}", rows)
     figure.draw("Predicted by the model", _panels(cases, rows), options.plot)

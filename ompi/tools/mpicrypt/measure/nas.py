@@ -16,15 +16,8 @@ from . import papers, report, table
 from .jobs import LIBEXEC, Column, Plan, Site, Variant, failed
 from .launch import launch
 from .rounds import Progress, Spread
-from .table import Column as Heading, Row
+from .table import Row
 from .verb import FAILED, MISSING, Refusal, require
-
-HEADINGS = [Heading("program", "program"), Heading("ranks", "ranks"), Heading("column", "column"), Heading("bits", "bits"),
-            Heading("rounds", "n"), Heading("inter_s", "inter-node s", 3), Heading("comm_s", "comm s", 3),
-            Heading("run_s", "run s", 3), Heading("run_iqr_percent", "iqr%", 1), Heading("own_s", "own s", 3),
-            Heading("inter_overhead_percent", "inter-node +%", 1), Heading("comm_overhead_percent", "comm +%", 1),
-            Heading("run_overhead_percent", "run +%", 1)]
-
 
 class Times(NamedTuple):
     inter: float
@@ -94,5 +87,5 @@ def run(options: SimpleNamespace, plan: Plan, columns: list[Column]) -> report.R
     groups = [(name, [one]) for name, one in zip(kernels, times)] + ([("sum", times)] if len(kernels) > 1 else [])
     rows = [_row(name, programs, number, column, ranks) for name, programs in groups for number, column in enumerate(columns)]
     head, text = report.conditions([site], [], columns, "nas", report.rule_of(options))
-    text += table.text(HEADINGS, rows) + (papers.nas_table(kernels) if options.published else "")
+    text += table.text("nas", rows) + (papers.nas_table(kernels) if options.published else "")
     return report.Report(head, text, rows)

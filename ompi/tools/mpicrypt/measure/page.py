@@ -21,18 +21,10 @@ from .figure import Panel
 from .launch import launch
 from .report import Report
 from .table import Row
-from .verb import FAILED, OK, Refusal, Tool, cannot_write, complain, harmless, require, size_text, writable
+from .verb import FAILED, OK, Refusal, Tool, cannot_write, complain, described, harmless, require, size_text, writable
 
-ABOUT = {
-    "speed": "How fast this machine seals and opens, by provider; no message is sent.",
-    "pingpong": "One-way time of a message that goes to another node and back.",
-    "pairs": "Several ranks of a node each send a window of messages to a partner on another node.",
-    "stencil": "Ranks compute, then exchange messages with their neighbors in a periodic grid.",
-    "allgather": "MPI_Allgather over all ranks; the size is what a rank contributes.",
-    "bcast": "MPI_Bcast from rank 0.",
-    "alltoall": "MPI_Alltoall; the size is the block between two ranks.",
-    "io": "Collective access to files; the size is the block size of the encryption.",
-}
+ABOUT = {"speed": "How fast this machine seals and opens, by provider; no message is sent.", **described("bench", "patterns")}
+del ABOUT["nas"]
 NO_IO = "not measured: it needs a key of files (mpicrypt key new LABEL, then --label LABEL), and --dir"
 
 # Single algorithms, and plain with other settings, do not say how well we do as a whole.

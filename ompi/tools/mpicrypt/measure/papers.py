@@ -6,11 +6,9 @@ there is scaled down, and said.  Points that the papers only draw are not here.
 """
 from __future__ import annotations
 
-import json
 import math
-import pathlib
 from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import verb
 from .jobs import Site
@@ -34,11 +32,7 @@ class Paper(NamedTuple):
         return max(1, (self.small if size < 1 << 20 else self.large) * percent // 100)
 
 
-MESSAGES = {
-    "pingpong": Paper("64K,128K,256K,512K,1M,2M,4M", 1000, 10000),
-    "pairs": Paper("64K,4M", 100, 100),
-    "stencil": Paper("64K,256K,2M", 1250, 1250),
-}
+MESSAGES = {name: Paper(*values) for name, values in verb.data("papers")["messages"].items()}
 
 
 def complete(series: Series, least: int) -> bool:
@@ -61,30 +55,25 @@ def scaling(pattern: str, percent: int, per_cpu: int, processors: float, site: S
     text += "as in the paper.\n" if percent == 100 else \
         f"{percent}% of the paper's {paper.large} and {paper.small} (--percent).\n"
     if pattern == "pairs" and per_cpu * processors < 16:
-        text += verb.sections("rules")["pairs"].format(processors=processors, per_cpu=per_cpu)
+        text += verb.words("pairs", processors=processors, per_cpu=per_cpu)
     if pattern == "stencil" and site.variant.ranks != 784:
-        text += verb.sections("rules")["stencil"].format(ranks=site.variant.ranks, nodes=site.nodes)
+        text += verb.words("stencil", ranks=site.variant.ranks, nodes=site.nodes)
     return text
 
 
 def shape_scaling(nodes: int, width: int, of_paper: int, processors: float, per_cpu: int) -> str:
-    return verb.sections("rules")["shape" if width == of_paper else "smaller"].format(
-        nodes=nodes, width=width, of_paper=of_paper, ranks=nodes * width, ranks_of_paper=nodes * of_paper,
-        processors=processors, per_cpu=per_cpu)
-
-
-def _published(name: str) -> Any:
-    return json.loads(pathlib.Path(__file__).with_name("papers.json").read_text(encoding="utf-8"))[name]
+    return verb.words("shape" if width == of_paper else "smaller", nodes=nodes, width=width, of_paper=of_paper,
+                      ranks=nodes * width, ranks_of_paper=nodes * of_paper, processors=processors, per_cpu=per_cpu)
 
 
 def ratios(pattern: str) -> list[Row]:
     return [{"curve": f"paper: {paper['curve']}", "bytes": verb.size(text), "ratio": ratio, "source": paper["source"]}
-            for paper in _published("ratios") if paper["pattern"] == pattern for text, ratio in paper["ratios"].items()]
+            for paper in verb.data("papers")["ratios"] if paper["pattern"] == pattern for text, ratio in paper["ratios"].items()]
 
 
 def nas_table(programs: list[str]) -> str:
     lines = ["", "CryptMPI's Table III (class D, 784 ranks on 112 nodes of PSC Bridges, CG 512 on 128): seconds, and overhead"]
-    for program, rows in _published("table_iii").items():
+    for program, rows in verb.data("papers")["table_iii"].items():
         for name, times in rows.items() if program in programs else ():
             parts = [f"{what} {time:6.2f} {100 * (time / plain - 1):+6.1f}%"
                      for what, time, plain in zip(("inter-node", "comm", "run"), times, rows["plain"])]

@@ -14,15 +14,8 @@ from .columns import describe
 from .figure import Panel
 from .jobs import Column, Site
 from .rounds import NEAR_BEST, Series
-from .table import Column as Heading, Row
-from .verb import sections
-
-HEADINGS = [
-    Heading("variant", "variant"), Heading("bytes", "size"), Heading("column", "column"), Heading("bits", "bits"),
-    Heading("fast_rounds", "n"), Heading("rounds", "of"), Heading("us", "us", 2), Heading("iqr_percent", "IQR %", 1),
-    Heading("MBps", "MB/s", 1), Heading("ratio", "/plain", 3), Heading("ratio_q1", "q1", 3), Heading("ratio_q3", "q3", 3),
-    Heading("slow_ratio", "slow", 3)]
-
+from .table import Row
+from .verb import words
 
 @dataclass
 class Report:
@@ -58,7 +51,7 @@ def conditions(sites: list[Site], names: list[str], columns: list[Column], patte
 def rule_of(options: SimpleNamespace) -> str:
     """Of rounds, in words."""
     kind = "nas" if options.pattern == "nas" else "paper" if options.paper_messages else "every" if options.every else "fast"
-    return sections("rules")[kind].rstrip().format(fast=options.fast, rounds=options.rounds, near=NEAR_BEST, most=papers.MOST)
+    return words(kind, fast=options.fast, rounds=options.rounds, near=NEAR_BEST, most=papers.MOST).rstrip()
 
 
 def _panels(done: list[Series]) -> list[Panel]:
@@ -83,5 +76,5 @@ def of_series(options: SimpleNamespace, columns: list[Column], done: list[Series
         text += papers.scaling(options.pattern, options.percent, options.per_cpu, options.processors, done[0].site) + "\n"
     if options.collective:
         text += "".join(options.scaling.get(series.variant, "") + series.matrix() for series in done)
-    return Report(head, text + table.text(HEADINGS, rows), rows, [row for series in done for row in series.raw()], _panels(done),
+    return Report(head, text + table.text("bench", rows), rows, [row for series in done for row in series.raw()], _panels(done),
                   code)

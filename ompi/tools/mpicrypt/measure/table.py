@@ -8,7 +8,7 @@ import math
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from .verb import harmless, size_text, writing
+from .verb import data, harmless, size_text, writing
 
 Row = dict[str, Any]
 
@@ -26,8 +26,10 @@ def _printed(column: Column, value: Any) -> str:
     return size_text(value) if column.name == "bytes" else str(value)
 
 
-def text(columns: list[Column], rows: list[Row]) -> str:
-    """Aligned: text stands left, numbers right."""
+def text(columns: str | list[Column], rows: list[Row]) -> str:
+    """Aligned: text to the left, numbers to the right.  Columns by name are those in tables.json."""
+    if isinstance(columns, str):
+        columns = [Column(*column) for column in data("tables")[columns]]
     lines = [""] * (1 + len(rows))
     for column in columns:
         cells = [column.heading, *(_printed(column, row[column.name]) for row in rows)]

@@ -10,16 +10,15 @@ The quartiles of a few rounds mean nothing, so then nothing is taken.
 from __future__ import annotations
 
 import sys
-import time
 from statistics import geometric_mean
 from types import SimpleNamespace
 
 from . import figure, fit, table, tune_coll
-from .jobs import Plan, Site, Variant, program
+from .jobs import OF_JOBS, Plan, Site, Variant, program
 from .rounds import Series, Spread
 from .table import Row
 from .tune_pml import Tuning
-from .verb import Tool, Verb, between, choice, choices, require, say, size, sizes, writing
+from .verb import Tool, Verb, between, choice, count, require, say, size, today, words, writing
 
 WORTH = 0.02
 SIZES = [1, 4096, 16384, 65536, 131072, 262144, 524288, 1 << 20, 4 << 20]
@@ -28,12 +27,8 @@ PATTERNS = ("pingpong", "pairs")
 DEFAULT, AGAIN, FIRST = 1, 2, 3         # columns; the first is plain
 ENOUGH = 5
 
-VERB = Verb("tune", {
-    "shape": tune_coll.shapes, "order": choices("block", "cyclic"), "size": between(0, 1 << 30, sizes),
-    "rounds": between(0, 1000, size), "laps": between(1, 1000, size), "lap-ms": between(0.001, 60000, float),
-    "bits": choice("128", "192", "256"), "mpirun": str.split, "mapping": str.split, "host": choice("ob1", "ucx", "cm"),
-    "cpus-per-rank": between(0, 1024, size),
-})
+VERB = Verb("tune", {**OF_JOBS, "rounds": between(0, 1000, size), "bits": choice("128", "192", "256"),
+                     "cpus-per-rank": between(0, 1024, size)})
 
 
 def _coll(options: SimpleNamespace, plan: Plan) -> None:
@@ -51,11 +46,8 @@ def _coll(options: SimpleNamespace, plan: Plan) -> None:
 
 def _head(site: Site, provider: str, processors: int, what: str) -> list[str]:
     hosts = ", ".join(place.host for place in site.places)
-    return [f"# Written by mpicrypt tune on {time.strftime('%Y-%m-%d', time.gmtime())}, on {hosts} ({site.processor}),",
-            f"# for {site.plan.host}, {site.plan.bits}-bit keys ({provider}),",
-            f"# ranks with {processors} processor{'s' if processors != 1 else ''}, TCP congestion control {site.tcp}.", "#",
-            "# mpirun --mca mca_base_param_files FILE reads it (instead of the files that Open MPI",
-            "# reads by default), or copy it into one of those.  It is for jobs in which", f"# {what}."]
+    return words("tuned", date=today(), hosts=hosts, processor=site.processor, host=site.plan.host, bits=site.plan.bits,
+                 provider=provider, processors=count(processors, "processor"), tcp=site.tcp, what=what).splitlines()
 
 
 def _pml(options: SimpleNamespace, site: Site) -> list[str]:

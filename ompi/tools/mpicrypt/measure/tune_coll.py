@@ -9,16 +9,14 @@ built-in rules are before them all.
 """
 from __future__ import annotations
 
-import re
-import time
 from typing import TextIO
 
 from .jobs import Plan, Site, Variant
 from .rounds import Series
 from .table import Row
+from .verb import today, words
 
 WORTH = 0.03                    # faster by less is noise
-RANKS_MAX = 1 << 20
 SIZES = [1, 256, *(1024 << shift for shift in range(11))]
 QUICK_SIZES = [1, 4096, 65536, 1 << 20]
 ALGORITHMS = {                  # the first is the automatic choice
@@ -26,20 +24,6 @@ ALGORITHMS = {                  # the first is the automatic choice
     "bcast": "auto,hop,binomial,chain",
     "alltoall": "auto,hop,node,rows,pairs",
 }
-
-
-def shapes(text: str) -> list[tuple[int, int]]:
-    """What --shape says."""
-    found = []
-    for one in text.split(","):
-        shape = re.fullmatch("([0-9]{1,6})x([0-9]{1,6})", one)
-        nodes, width = (int(shape[1]), int(shape[2])) if shape else (0, 0)
-        if nodes < 2 or width < 1:
-            raise ValueError(f"'{one}' is not NODESxRANKS with two nodes or more, as in 4x2")
-        if nodes * width > RANKS_MAX:
-            raise ValueError(f"'{one}' has more than {RANKS_MAX} ranks")
-        found.append((nodes, width))
-    return found
 
 
 def variants(of_shapes: list[tuple[int, int]], orders: list[str]) -> list[Variant]:
@@ -78,12 +62,8 @@ def tune(plan: Plan, of_variants: list[Variant], sizes: list[int], rounds: int, 
             series = Series(site, operation, columns, sorted(sizes), every=True)
             print(f"{operation} {series.variant}: measuring, {rounds} jobs ...", file=report, flush=True)
             series.measure(rounds, rounds)
-            lines = lines or [
-                f"# Rules for coll/cryptag, written by mpicrypt tune --coll on {time.strftime('%Y-%m-%d', time.gmtime())}, for",
-                f"# {site.library},", f"# {plan.host}, {plan.bits}-bit keys, {rounds} jobs each"
-                f"{'; nodes that share one machine' if site.shared else ''}.",
-                "# Jobs read it by --mca coll_cryptag_rules_file FILE; every node needs the same file.", "#",
-                "# operation  mapping  nodes  ranks-a-node  bytes  algorithm"]
+            lines = lines or words("collectives", date=today(), library=site.library, host=plan.host, bits=plan.bits, rounds=rounds,
+                                   shared="; nodes that share one machine" * site.shared).splitlines()
             lines += _rules(series)
             rows += series.results()
             print(series.matrix(), end="", file=report, flush=True)

@@ -15,8 +15,8 @@ from .figure import Panel
 from .formulas import Model, choose, powers, to_text
 from .jobs import Column, Site
 from .rounds import Series
-from .table import Column as Heading, Row
-from .verb import FAILED, Refusal, say
+from .table import Row
+from .verb import FAILED, Refusal, count, say, words
 
 FIRST = 1 << 16                         # bytes of a message's first part: the default of pml_crypt_chop_min
 DEFAULT_SEGMENT, LARGEST = 106400, 1 << 30
@@ -29,15 +29,6 @@ COMM_SIZES = [1, 256, 1024, 4096, *(16384 << shift for shift in range(10))]
 ENC_SIZES = [2048 << shift for shift in range(12)]
 CELL_SIZES = [131072 << shift for shift in range(6)]
 SEARCH_SIZES = [65536, 262144, 1 << 20, 4 << 20]
-
-HEADINGS = [Heading("k", "k"), Heading("t", "t"), Heading("bytes", "size"), Heading("measured_us", "measured us", 1),
-            Heading("predicted_us", "predicted us", 1), Heading("error_percent", "error %", 1),
-            Heading("papers_us", "papers' us", 1)]
-SAMPLE_HEADINGS = [Heading("what", "what"), Heading("bytes", "size"), Heading("threads", "t"), Heading("us", "us", 2)]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' if number != 1 else ''}"
 
 
 @dataclass
@@ -59,7 +50,7 @@ class Tuning:
         try:
             self.model = fit.model(comm, enc)
         except Refusal:                     # the numbers all the same
-            say(table.text(SAMPLE_HEADINGS, [{"what": what, **sample._asdict()} for what, samples in
+            say(table.text("samples", [{"what": what, **sample._asdict()} for what, samples in
                                              (("plain", comm), ("encryption", enc)) for sample in samples]))
             raise
         say("Measuring encrypted messages ...")
@@ -143,30 +134,21 @@ class Tuning:
 
     def report(self) -> str:
         predicted, model = self.errors("predicted_us"), self.model
-        lines = [f"{self.site.plan.bits}-bit keys, {self.provider}; {_count(self.processors, 'processor')} of a rank, at most "
-                 f"{_count(self.most_threads, 'thread')} for encryption", ""]
-        lines += [f"communication from {piece.start:8.0f} B: alpha {piece.alpha:7.2f} us, {1 / piece.beta:8.1f} MB/s"
+        pieces = [f"communication from {piece.start:8.0f} B: alpha {piece.alpha:7.2f} us, {1 / piece.beta:8.1f} MB/s"
                   for piece in model.comm]
-        lines += [f"encryption    from {piece.start:8.0f} B: alpha {piece.alpha:7.2f} us, A {piece.first:8.1f} MB/s, "
-                  f"B {piece.next:8.1f} MB/s" for piece in model.enc]
-        lines += ["", "Encrypted messages, measured and as the model predicts them; the fit has not seen them.",
-                  table.text(HEADINGS, self.cells) +
-                  f"Error of the prediction: median {median(predicted):.1f}%, largest {max(predicted):.1f}%, of "
-                  f"{len(predicted)} measurements.", "The papers' formula, without the first part and a chunk's latency: "
-                  f"median {median(self.errors('papers_us')):.1f}%."]
-        if self.before:
-            lines += ["", "Searched, the best of what was tried (0: the default):",
-                      f"    chunk size {self.chosen['chunk']}, limits of btl/tcp {self.chosen['limit']}",
-                      "Encrypted over plain time, geometric mean of 64K, 256K, 1M, 4M: "
-                      f"{self.before:.3f} with the defaults, in the first step's rounds; {self.after:.3f} now, in the last "
-                      "step's."]
-        return "\n".join(lines)
+        pieces += [f"encryption    from {piece.start:8.0f} B: alpha {piece.alpha:7.2f} us, A {piece.first:8.1f} MB/s, "
+                   f"B {piece.next:8.1f} MB/s" for piece in model.enc]
+        text = words("fitted", bits=self.site.plan.bits, provider=self.provider, processors=count(self.processors, "processor"),
+                     threads=count(self.most_threads, "thread"), pieces="\n".join(pieces), cells=table.text("cells", self.cells),
+                     median=median(predicted), largest=max(predicted), count=len(predicted),
+                     papers=median(self.errors("papers_us")))
+        return (text + (words("searched", **self.chosen, before=self.before, after=self.after) if self.before else "")).rstrip()
 
     def panels(self) -> list[Panel]:
         """One for each number of threads; a curve for each k, measured and predicted."""
         found: dict[int, Panel] = {}
         for cell in self.cells:
-            panel = found.setdefault(cell["t"], Panel(_count(cell["t"], "thread"), "message size (bytes)", "time (us)", True,
+            panel = found.setdefault(cell["t"], Panel(count(cell["t"], "thread"), "message size (bytes)", "time (us)", True,
                                                       False))
             panel.add(f"k = {cell['k']}", cell["bytes"], cell["measured_us"])
             panel.add(f"k = {cell['k']}, predicted", cell["bytes"], cell["predicted_us"])
@@ -188,7 +170,6 @@ class Tuning:
         lines = [setting.replace("=", " = ") for setting in self.settings()]
         if self.most_threads > 1:
             lines.append(f"pml_crypt_t = {self._threads_table()}")
-        return [*lines, "", "# The model, for mpicrypt model --profile; pml/crypt takes what is above.",
-                f"# Median error of its predictions when this was written: {median(self.errors('papers_us')):.1f}%, with the "
-                "first part and a", f"# chunk's latency {median(self.errors('predicted_us')):.1f}%.",
-                f"mpicrypt_model_comm = {to_text(self.model.comm)}", f"mpicrypt_model_enc = {to_text(self.model.enc)}"]
+        model = words("model", papers=median(self.errors("papers_us")), median=median(self.errors("predicted_us")),
+                      comm=to_text(self.model.comm), enc=to_text(self.model.enc))
+        return lines + model.splitlines()

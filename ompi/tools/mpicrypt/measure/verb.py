@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import re
 import signal
 import sys
 import textwrap
+import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Callable, Iterator, NamedTuple, TextIO
@@ -90,7 +92,12 @@ def choices(*known: str) -> Callable[[str], list[str]]:
     return lambda text: [choice(*known)(word) for word in names(text)]
 
 
-OPTION = r"^--([a-z-]+) ?(.*)\n((?:    .*\n)+?)(?:    Default: (\S+)\.\n)?$"
+OPTION = r"^--([a-z-]+) ?(.*)\n(?:    .*\n)+?(?:    Default: (\S+)\.\n)?$"
+
+
+def data(name: str) -> Any:
+    """NAME.json, beside the program."""
+    return json.loads(pathlib.Path(__file__).with_name(f"{name}.json").read_text(encoding="utf-8"))
 
 
 def sections(name: str) -> dict[str, str]:
@@ -99,13 +106,30 @@ def sections(name: str) -> dict[str, str]:
     return dict(re.findall(r"^\.\. (\w+)\n\n(.*?\n)(?=\n+\.\. |\Z)", text, re.MULTILINE | re.DOTALL))
 
 
-@dataclass(frozen=True)
-class Option:
+def described(name: str, section: str) -> dict[str, str]:
+    """The first paragraph of each entry of a section."""
+    return {entry: " ".join(text.split())
+            for entry, text in re.findall(r"^([a-z-]+)\n((?:    .+\n)+)", sections(name)[section], re.MULTILINE)}
+
+
+def words(part: str, **values: Any) -> str:
+    """A part of texts.rst, with these values."""
+    return sections("texts")[part].format(**values)
+
+
+def count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' if number != 1 else ''}"
+
+
+def today() -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+class Option(NamedTuple):
     name: str
     argument: str                               # empty: a flag
     parse: Callable[[str], Any]
-    fallback: str | None                        # as the user would type it
-    help: str
+    fallback: str                               # as the user would type it; empty: none
 
     def value(self, text: str) -> Any:
         try:
@@ -117,16 +141,14 @@ class Option:
 
 
 class Verb:
-    """NAME.rst describes it: a summary, the synopsis and paragraphs; columns and options, which the manual includes; examples.
-    An option whose description ends with a line "Default: VALUE." has this value if it is not given."""
+    """NAME.rst describes it, section by section; the manual includes some of them.  An option whose description ends with a
+    line "Default: VALUE." has this value if it is not given."""
 
     def __init__(self, name: str, parsers: dict[str, Callable[[str], Any]], operands: bool = False) -> None:
         """`parsers` of the arguments that are not any text.  `operands`: words that are not options are allowed."""
-        self.sections = sections(name)
-        self.summary, self.synopsis, self.description = self.sections["about"].split("\n", 2)
-        self.name, self.operands = name, operands
-        self.options = [Option(name, argument, parsers.get(name, str), fallback or None, " ".join(described.split()))
-                        for name, argument, described, fallback in re.findall(OPTION, self.sections["options"], re.MULTILINE)]
+        self.name, self.operands, self.sections = name, operands, sections(name)
+        self.options = [Option(name, argument, parsers.get(name, str), fallback) for name, argument, fallback
+                        in re.findall(OPTION, self.sections["options"], re.MULTILINE)]
 
     def parse(self, arguments: list[str]) -> SimpleNamespace:
         """Every option by its name, '-' as '_'.  One that was not given and has no default is None, or False if it is a flag."""
@@ -152,30 +174,12 @@ class Verb:
         return SimpleNamespace(operands=operands, **{name[2:].replace("-", "_"): value for name, value in values.items()})
 
     def help(self) -> str:
-        parts = [f"NAME\n       mpicrypt {self.name} - {self.summary}\n",
-                 f"SYNOPSIS\n       mpicrypt {self.name} {self.synopsis}\n",
-                 f"DESCRIPTION\n{_paragraphs(self.description.strip(), 7)}\n"]
-        if "columns" in self.sections:
-            parts.append(f"COLUMNS\n{textwrap.indent(self.sections['columns'], ' ' * 7)}")
-        parts.append("OPTIONS")
-        for option in (*self.options, Option("help", "", str, None, "Print this page.")):
-            default = f"\n              Default: {option.fallback}." if option.fallback else ""
-            parts.append(f"       --{option.name} {option.argument}".rstrip() + f"\n{_paragraphs(option.help, 14)}{default}\n")
-        return "\n".join([*parts, EXIT_STATUS, "EXAMPLES\n" + textwrap.indent(self.sections["examples"].rstrip(), " " * 7)])
-
-
-EXIT_STATUS = """EXIT STATUS
-       0      success
-       1      the operation or a check failed
-       2      unknown verb or option, or a value that cannot be used
-       3      something required is not installed or cannot be reached
-"""
-
-
-def _paragraphs(text: str, indent: int) -> str:
-    blank = " " * indent
-    return "\n\n".join(textwrap.fill(paragraph, 78, initial_indent=blank, subsequent_indent=blank, break_long_words=False,
-                                     break_on_hyphens=False) for paragraph in text.split("\n\n"))
+        parts = dict(self.sections)
+        summary, synopsis = parts.pop("about").splitlines()
+        parts["options"] += "\n--help\n    Print this page.\n"
+        parts = {"name": f"mpicrypt {self.name} - {summary}", "synopsis": f"mpicrypt {self.name} {synopsis}", **parts,
+                 "exit status": sections("texts")["exits"]}
+        return "\n\n".join(f"{title.upper()}\n{textwrap.indent(text.rstrip(), ' ' * 7)}" for title, text in parts.items())
 
 
 def cannot_write(path: str, error: OSError) -> Refusal:
