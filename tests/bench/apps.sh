@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# apps.sh [ROUNDS [RANKS...]]: whole programs between two nodes, plain and encrypted in turn (the default transport, cubic, no limit
-# of the link): LAMMPS, a Lennard-Jones liquid of 32,000 atoms, GROMACS, water with PME, and HPC Challenge (HPL, transposition,
+# apps.sh [ROUNDS [RANKS...]]: whole programs on two nodes, plain and encrypted in turn (the default transport, cubic, no limit
+# on the link): LAMMPS, a Lennard-Jones liquid of 32,000 atoms, GROMACS, water with PME, and HPC Challenge (HPL, transposition,
 # random access and FFT over all ranks).  They are Debian's packages lammps, gromacs and hpcc, which the case does not
 # install.  With as many ranks as processors each is pinned to one.  It prints times relative to plain, and fails if results
 # differ.
@@ -37,7 +37,7 @@ thermo_modify format float %.10g
 run 300
 END
 
-# What HPC Challenge is to do with so many ranks: one problem.
+# The input of HPC Challenge for this number of ranks: one problem.
 make_hpcc() {
     local rows=1
     [ "$1" -lt 4 ] || rows=2
@@ -81,7 +81,7 @@ $(($1 / rows))            Q
 END
 }
 
-# A box of water, and what mdrun needs of it.
+# A box of water, prepared for mdrun.
 make_water() {
     cat > water.top <<'END'
 #include "oplsaa.ff/forcefield.itp"
@@ -111,7 +111,7 @@ gen_seed = 1
 nstenergy = 50
 nstcalcenergy = 50
 END
-    # Molecules too near to each other, as at the edges of the box, would fly apart.
+    # Molecules that are too close to each other, as at the edges of the box, would fly apart.
     in_variant gmx_mpi solvate -cs spc216 -box 5 5 5 -o box.gro -p water.top > water.log 2>&1 &&
         in_variant gmx_mpi grompp -f settle.mdp -c box.gro -p water.top -o settle.tpr -maxwarn 5 >> water.log 2>&1 &&
         in_variant gmx_mpi mdrun -s settle.tpr -deffnm settle -c water.gro -ntomp 2 -pin off >> water.log 2>&1 &&
@@ -119,7 +119,7 @@ END
         fail "$(cat water.log)"
 }
 
-# What the program computed, from its output.  RandomAccess loses some updates, in plain runs, too; HPCC's success allows 1%.
+# The program's results, from its output.  RandomAccess loses some updates, also in plain runs; HPCC tolerates 1%.
 results() {
     case $1 in
         lammps) sed -n '/^ *Step/,/^Loop/{/^Loop/d;p}' "$2" ;;
@@ -128,7 +128,7 @@ results() {
     esac
 }
 
-# Its own clocks, without start and end, a line each: NAME SECONDS.
+# The program's own times, without start-up and finalization, one a line: NAME SECONDS.
 seconds_of() {
     case $1 in
         lammps) sed -n 's/^Loop time of \([0-9.]*\).*/lammps \1/p' "$2" ;;

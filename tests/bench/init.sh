@@ -1,11 +1,10 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# init.sh [ROUNDS [RANKS]]: what MPI_Init takes with pml/crypt, with pml/ob1, and
-# where ompi-crypt is not installed at all, 16 ranks on two nodes, 15 rounds of
-# four jobs in turn; the fourth is pml/ob1 with a program that starts OpenSSL, as
-# anything must that makes its keys with it.  It measures and judges nothing: say
-# how busy the machine was, beside its figures.  The target is a median of the
-# differences of at most 3% or 20 ms.
+# init.sh [ROUNDS [RANKS]]: how long MPI_Init takes with pml/crypt, with pml/ob1, and
+# without ompi-crypt installed: 16 ranks on two nodes, 15 rounds of four jobs in turn.
+# The fourth job is pml/ob1 with a program that initializes OpenSSL, which anything that
+# makes keys with it must do.  Nothing is judged: report how busy the machine was with
+# the figures.  The target is a median difference of at most 3% or 20 ms.
 set -eu
 . "$SRC/tests/lib.sh"
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# onesided.sh [ROUNDS [LINK...]]: a put and a get with their flush, between two nodes, a rank pinned to each
-# processor: plain and over btl/crypt in turn, cubic, on each link ("none" has no limit).
+# onesided.sh [ROUNDS [LINK...]]: a put and a get, each with a flush, between two nodes, one rank pinned to
+# each processor: plain and over btl/crypt in turn, with cubic, on each link ("none" has no limit).
 set -eu -o pipefail
 . "$SRC/tests/lib.sh"
 

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# path.sh [OF]: how many of our functions, in how many files, lie between MPI's and a
-# provider's, for a message and for a block of a file.  OF: of that source tree, which may be an
-# older one.  Inline functions of headers are counted apart; a provider's are not.
+# path.sh [OF]: how many functions, in how many files, a message or a block of a file passes
+# between MPI and the provider.  OF: another source tree, which may be older.  Inline functions
+# in headers are counted separately, those of a provider not at all.
 set -eu
 . "$SRC/tests/lib.sh"
 

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # peers.sh [ROUNDS [RANKS...]]: first contact of all pairs of 32, 64 and 128 ranks on two
-# nodes: wall clock, processor time, and the memory that each peer on the other node costs a
-# process, as the slope between the numbers of ranks.  plain (ob1), pml and btl in turn.
+# nodes: wall-clock time, processor time, and the memory that a process needs for each peer on
+# the other node (the slope between the numbers of ranks).  plain (ob1), pml and btl in turn.
 set -eu
 . "$SRC/tests/lib.sh"
 

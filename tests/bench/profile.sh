@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # profile.sh [BYTES...]: where the processor time of a ping-pong between two nodes
-# goes, plain (with the limits that pml/crypt sets) and encrypted, in microseconds
-# of both sides for a message one way.  perf samples the processor's clock; needs
-# root.  It judges nothing.
+# goes, plain (with the limits that pml/crypt sets) and encrypted: microseconds on
+# both sides for one message in one direction.  perf samples the processor's clock,
+# which needs root.  Nothing is judged.
 set -eu
 . "$SRC/tests/lib.sh"
 

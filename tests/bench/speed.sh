@@ -1,20 +1,20 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# speed.sh [PART...]: messages between two nodes, encrypted over plain, beside
-# what is asked of them.  The parts (all, unless some are named):
+# speed.sh [PART...]: times of messages between two nodes, encrypted relative to plain,
+# beside the targets.  The parts (by default all):
 #
 #     default     ob1 over tcp; also with its default limits, with 256-bit keys,
-#                 and the same limits raised for plain; two pairs with a window
+#                 and with the same raised limits for plain; two pairs with a window
 #     rate        the same on links of 10 Gb/s
-#     cubic       what an ordinary site sees: TCP with cubic, on links of 10, 25 and 40 Gb/s
+#     cubic       as on most clusters: TCP with cubic, on links of 10, 25 and 40 Gb/s
 #                 and without a limit
 #     ucx         ucx over tcp
 #     cm          cm over libfabric's tcp;ofi_rxm, with cubic
 #     schemes     the papers' ablation: naive, pipe, threads, both
-#     no-crypto   against a build that copies where it should seal
+#     no-crypto   compared with a build that copies instead of sealing
 #
-# It judges nothing: say how busy the machine was, beside its figures.  FAST and
-# ROUNDS in the environment change the stopping rule, SAVE keeps CSV files there.
+# Nothing is judged: report how busy the machine was with the figures.  FAST and
+# ROUNDS in the environment change the stopping rule; CSV files are kept in SAVE.
 set -eu
 . "$SRC/tests/lib.sh"
 PATH=$PREFIX/bin:$PATH
@@ -84,7 +84,7 @@ if must:
 END
 }
 
-# Alternating, since a build is chosen by the directory that its tool is in.
+# Alternating, as the directory of the tool decides which build is measured.
 no_crypto() {
     local prefix=$CASE_DIR/no-crypto round
     mkdir "$CASE_DIR/build"

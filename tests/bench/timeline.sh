@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# timeline.sh [BYTES [RATE]]: the way of one message from node to node, for pml/crypt and for btl/crypt: when its
-# bytes were sealed, handed to the kernel, on the wire, read and opened, on one clock.  With intel-ipsec-mb and
-# cubic, a rank pinned to each of two processors.  It measures and judges nothing.
+# timeline.sh [BYTES [RATE]]: one message from node to node, with pml/crypt and with btl/crypt: when its bytes were
+# sealed, handed to the kernel, on the wire, read and opened, by one clock.  With intel-ipsec-mb and cubic, a rank
+# pinned to each of two processors.  Nothing is judged.
 set -eu
 . "$SRC/tests/lib.sh"
 

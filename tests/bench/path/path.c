@@ -26,7 +26,7 @@ static int count;
 static volatile int tracing;
 static pthread_t traced;
 
-/* Called by the compiler at the begin of every function. */
+/* The compiler adds a call of this to the beginning of every function. */
 void __cyg_profile_func_enter(void *function, void *caller);
 void __cyg_profile_func_exit(void *function, void *caller);
 
@@ -70,7 +70,7 @@ static void end(const char *path)
     fflush(stdout);
 }
 
-/* The third one: what is done at first contact is done. */
+/* The third one, after the work of first contact. */
 static void message(const char *name, int rank, char *buffer, int bytes)
 {
     char path[64];

@@ -43,7 +43,7 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* At rank 0. */
+/* On rank 0. */
 static double median(double value, int ranks)
 {
     double *all = calloc((size_t) ranks, sizeof(*all)), found;
@@ -71,7 +71,7 @@ static void meet(int first, int rank, int ranks, double *took)
     *took += 1e3 * (MPI_Wtime() - begin);
 }
 
-/* Ranks must alternate between two nodes: all that are at an even distance are on this one. */
+/* Ranks must alternate between two nodes, so those at an even distance are on this one. */
 static void check_places(int rank)
 {
     int here, first = rank;
