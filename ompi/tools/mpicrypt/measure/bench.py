@@ -4,8 +4,7 @@
     for each variant (pairs, dimensions, computation, ranks on nodes):
         round 1: A B C ...   round 2: B C ... A   until the rule is satisfied
 
-A letter is a job.  Most columns are a job of their own; algorithms of a collective are columns that share one, and take turns
-in it.
+A letter is a job.  Most columns have a job of their own; those that are algorithms of a collective share one and take turns.
 """
 from __future__ import annotations
 
@@ -16,14 +15,15 @@ from itertools import product
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from . import figure, nas, page, papers, report, table
-from .columns import Columns
+from . import figure, nas, page, report, table
+from .columns import COLLECTIVES, Columns
 from .jobs import OF_JOBS, RANKS_MAX, Column, Plan, Site, Variant, program
-from .rounds import Series
-from .verb import Refusal, Tool, Verb, between, choices, complain, names, require, size, sizes
+from .rounds import LEAST, MESSAGES, MOST, Series, paper_complete
+from .verb import Refusal, Tool, Verb, between, choices, complain, names, require, size, sizes, words
 
 MESSAGE_SIZES = "1,1K,4K,16K,64K,256K,1M,8M"
 WORKLOADS, ACCESSES, OPS = ("tile", "noncontig", "rows", "matmul"), ("row", "column", "block"), ("write", "read", "overwrite")
+ROOM = 1e-9                     # for rounding, where processors are counted
 
 
 class Pattern(NamedTuple):
@@ -34,9 +34,9 @@ class Pattern(NamedTuple):
 
 PATTERNS = {
     **dict.fromkeys(("pingpong", "pairs", "stencil"), Pattern()),
-    "allgather": Pattern("1,1K,4K,16K,64K,256K,1M", "ring,hop,auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3", True),
-    "bcast": Pattern("1,1K,4K,16K,64K,128K,256K,1M", "auto,hop,binomial,chain", True),
-    "alltoall": Pattern("1,1K,4K,16K,32K,64K,256K", "auto,hop,node,rows,pairs", True),
+    "allgather": Pattern("1,1K,4K,16K,64K,256K,1M", COLLECTIVES["allgather"], True),
+    "bcast": Pattern("1,1K,4K,16K,64K,128K,256K,1M", COLLECTIVES["bcast"], True),
+    "alltoall": Pattern("1,1K,4K,16K,32K,64K,256K", COLLECTIVES["alltoall"], True),
     "io": Pattern(),
     "nas": Pattern(schemes="naive,crypt"),
 }
@@ -52,8 +52,8 @@ VERB = Verb("bench", {
 
 
 def _rounds(options: SimpleNamespace, messages_of_paper: bool) -> None:
-    """Of --fast and --rounds, what is not given gives way."""
-    least, most = (papers.LEAST, papers.MOST) if messages_of_paper else (9, 36)
+    """--fast and --rounds: the one that is not given follows the other."""
+    least, most = (LEAST, MOST) if messages_of_paper else (9, 36)
     options.fast = options.fast or min(options.rounds or least, least)
     options.rounds = options.rounds or max(options.fast, most)
     if options.quick:
@@ -63,11 +63,11 @@ def _rounds(options: SimpleNamespace, messages_of_paper: bool) -> None:
 
 def _as_in_paper(options: SimpleNamespace, name: str) -> None:
     if PATTERNS[name].collective:
-        options.bits, options.shape = ["128", "256"], papers.SHAPES
+        options.bits, options.shape = ["128", "256"], [(8, 16), (7, 13)]
         return
-    require(name in papers.MESSAGES, "--paper is for messages (pingpong, pairs, stencil) and collectives")
+    require(name in MESSAGES, "--paper is for messages (pingpong, pairs, stencil) and collectives")
     options.bits, options.pairs, options.compute = ["128"], [1, 2, 4, 8, 16], [30, 60, 80]
-    options.size = options.size or sizes(papers.MESSAGES[name].sizes)
+    options.size = options.size or sizes(MESSAGES[name].sizes)
     options.window, options.laps, options.schemes = 64, 1, options.schemes or ["naive", "crypt"]
 
 
@@ -107,7 +107,7 @@ def plan_of(options: SimpleNamespace) -> Plan:
     words = ["--both"] * options.both + ["--local"] * options.local
     if options.pattern == "io":
         words += [f"--io-dir={options.dir}", f"--data={options.data}", f"--row={options.row}"]
-    paper = papers.MESSAGES[options.pattern] if options.paper_messages else None
+    paper = MESSAGES[options.pattern] if options.paper_messages else None
     return Plan(options.mpirun, options.mapping, "", options.host, options.bits[0], options.laps, options.lap_ms,
                 not options.no_pin and options.pattern != "nas", options.cpus_per_rank, options.local, options.window,
                 tuple(words), paper and (lambda size: paper.iterations(size, options.percent)))
@@ -161,12 +161,14 @@ def _shapes(options: SimpleNamespace, plan: Plan) -> list[Variant]:
     found, site = [], None
     for (nodes, width), order in product(options.shape, options.order):
         cyclic, of_paper, name = order == "cyclic", width, ""
-        if options.paper:       # fewer ranks a node, if its processors would have more than --per-cpu each
+        if options.paper:       # fewer ranks on a node, rather than more than --per-cpu on a processor
             if site is None or site.variant.nodes != nodes:
                 site = Site.find(plan, Variant(nodes, nodes, 1, cyclic))
-            width = min(max(1, int(options.per_cpu * site.processors + papers.ROOM)), width)
+            width = min(max(1, int(options.per_cpu * site.processors + ROOM)), width)
             name = f"{nodes}x{width} {order} (paper: {nodes}x{of_paper})"
-            options.scaling[name] = papers.shape_scaling(nodes, width, of_paper, site.processors, options.per_cpu)
+            options.scaling[name] = words(
+                "shape" if width == of_paper else "smaller", nodes=nodes, width=width, of_paper=of_paper, ranks=nodes * width,
+                ranks_of_paper=nodes * of_paper, processors=site.processors, per_cpu=options.per_cpu)
         found.append(Variant(nodes * width, nodes, width, cyclic, name))
     return found
 
@@ -177,30 +179,31 @@ def variants_of(options: SimpleNamespace, plan: Plan) -> list[Variant]:
         return [Variant(2, name="pingpong" + ", one node" * options.local)]
     make = {"pairs": _pairs, "stencil": _stencils, "io": _accesses}.get(options.pattern, _shapes)
     found = make(options, plan)
-    if options.paper and options.pattern == "pairs":        # no more than --per-cpu ranks on a processor allow
+    if options.paper and options.pattern == "pairs":        # as many as --per-cpu allows
         options.processors = Site.find(plan, found[0]).processors
         found = [one for number, one in enumerate(found)
-                 if number == 0 or one.ranks / 2 <= options.per_cpu * options.processors + papers.ROOM]
+                 if number == 0 or one.ranks / 2 <= options.per_cpu * options.processors + ROOM]
     return found
 
 
 def _measure(options: SimpleNamespace, plan: Plan, columns: list[Column], variant: Variant) -> Series:
+    """A stopping rule that was not satisfied is not a failure."""
     series = Series(Site.find(plan, variant), options.pattern, columns, options.size, options.every)
     if options.paper_messages:
-        series.measure(options.fast, options.rounds, lambda series: papers.complete(series, options.fast))
-        if not papers.complete(series, options.fast):
-            print(f"mpicrypt bench: {series.variant}: after {len(series.rounds)} rounds the paper's rule was not satisfied",
-                  file=sys.stderr)
-        return series
-    series.measure(options.fast, options.rounds)
-    if series.fewest_fast() < options.fast:         # no failure
-        print(f"mpicrypt bench: {series.variant}: {len(series.rounds)} rounds did not give {options.fast} FAST ones at every "
-              "size", file=sys.stderr)
+        series.measure(options.fast, options.rounds, lambda series: paper_complete(series, options.fast))
+        lacking = "" if paper_complete(series, options.fast) else \
+            f"after {len(series.rounds)} rounds the paper's rule was not satisfied"
+    else:
+        series.measure(options.fast, options.rounds)
+        lacking = "" if series.fewest_fast() >= options.fast else \
+            f"{len(series.rounds)} rounds did not give {options.fast} FAST ones at every size"
+    if lacking:
+        print(f"mpicrypt bench: {series.variant}: {lacking}", file=sys.stderr)
     return series
 
 
 def run(options: SimpleNamespace, name: str) -> report.Report:
-    """What was measured, if it was not nothing."""
+    """What was measured; an error if nothing was."""
     settle(options, name)
     if name == "nas":
         nas.check(options)
@@ -214,7 +217,7 @@ def run(options: SimpleNamespace, name: str) -> report.Report:
     for variant in variants:
         try:
             done.append(_measure(options, plan, columns, variant))
-        except Refusal as refusal:          # what has been measured is not lost
+        except Refusal as refusal:          # keep what has been measured
             if not done:
                 raise
             complain("bench", refusal)

@@ -1,6 +1,5 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""What `mpicrypt bench` compares.  A column is a set of MCA parameters, and words for mpicrypt-mpi; `plain` is always the
-first, as every ratio is to it."""
+"""What `mpicrypt bench` compares.  A column is MCA parameters and words for mpicrypt-mpi; `plain`, the base, is first."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,14 +9,18 @@ from .jobs import Column, Plan
 from .verb import described, require
 
 MOST = 32
-
-# What encrypted files do by themselves: cycles of collective calls that a cache holds.
+# The default for encrypted files: cycles of collective calls that fit into a cache.
 SHORT_CYCLES = "io_ompio_bytes_per_agg=4194304"
-# A program that is not ours cannot seal by itself: every message whole, by one thread of OpenSSL, on every hop of a collective.
+# For programs that cannot encrypt by themselves: messages in one piece, by one OpenSSL thread, on every hop of a collective.
 WHOLE = "crypt_transport=pml pml_crypt_t=0:1:4G aead=openssl coll=^cryptag"
-# On 5.0, coll/han stands above coll/tuned.
+# On 5.0, coll/han takes precedence over coll/tuned.
 RING = "coll=^han coll_tuned_use_dynamic_rules=1 coll_tuned_allgather_algorithm=ring"
 SEALED = "--seal=BITS"
+COLLECTIVES = {
+    "allgather": "ring,hop,auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3",
+    "bcast": "auto,hop,binomial,chain",
+    "alltoall": "auto,hop,node,rows,pairs",
+}
 
 
 class Scheme(NamedTuple):
@@ -28,16 +31,17 @@ class Scheme(NamedTuple):
 
 def _scheme(text: str) -> Scheme:
     pml, *rest = text.split()
-    return Scheme(pml == "pml=crypt", *(" ".join(word for word in rest if word.startswith("--") == ours) for ours in (False, True)))
+    ours = [word for word in rest if word.startswith("--")]
+    return Scheme(pml == "pml=crypt", " ".join(word for word in rest if word not in ours), " ".join(ours))
 
 
-# The first paragraph of a column's description has them.
+# They are the first paragraph of a column's description.
 SCHEMES = {name: _scheme(text) for name, text in described("bench", "columns").items()}
 
 
 @dataclass
 class Columns:
-    """Of a pattern, as they are added."""
+    """The columns of a pattern, in the order in which they are added."""
     plan: Plan
     pattern: str
     bits: list[int]
@@ -68,8 +72,7 @@ class Columns:
         self.add(name, Scheme(True, WHOLE) if nas and name == "naive" else scheme)
 
     def collective(self, names: list[str], known: str) -> None:
-        """Algorithms of coll/cryptag are compared within one job, which changes a parameter between laps; `ring` needs a job of
-        its own."""
+        """Algorithms of coll/cryptag share one job, which changes a parameter between laps; `ring` needs its own."""
         for name in names:
             require(name in known.split(",") or name == "plain",
                     f"--schemes: there is no '{name}' for {self.pattern}; there are: {known}")
@@ -100,7 +103,7 @@ class Columns:
 
 
 def describe(column: Column, before: Column | None, pattern: str) -> str:
-    """A line about it, after the one before."""
+    """A line about a column, shorter if it shares the job of the one before."""
     joined = before is not None and column.algorithm and before.algorithm and column.settings == before.settings
     parts = ["sealed by the benchmark;"] * any(word.startswith("--seal=") for word in column.words)
     parts += ["over a socket, MPI only to start;"] * ("--socket" in column.words)

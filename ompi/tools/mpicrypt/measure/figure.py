@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""Plots, by matplotlib, which is loaded only where one is asked for.
-
-Every measured x is labeled.  The axis of a ratio ends at twice what three of four points need; a point above it is drawn at
-the edge, with its value.
-"""
+"""Plots, by matplotlib, which is loaded only if one is asked for.  Every measured x is labeled.  The axis of a ratio ends at
+twice what three of four points need; a point above it is drawn at the edge, with its value."""
 from __future__ import annotations
 
 import json
@@ -24,13 +21,13 @@ class Panel:
     x_label: str
     y_label: str
     sized: bool                     # x in bytes
-    ratio: bool                     # y is one, and its axis linear; else logarithmic
+    ratio: bool                     # y is a ratio, on a linear axis
     linear: bool = False
     curves: dict[str, dict[float, float]] = field(default_factory=dict)      # [name][x]: y
     spreads: dict[str, dict[float, tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, curve: str, x: float, y: float, low: float = math.nan, high: float = math.nan) -> None:
-        curve = harmless(curve).replace("$", "\\$")         # no formula
+        curve = harmless(curve).replace("$", "\\$")         # not a formula
         if math.isfinite(y):
             self.curves.setdefault(curve, {})[x] = y
             if math.isfinite(low + high):
@@ -83,7 +80,7 @@ def _draw(axes: Any, panel: Panel, colors: dict[str, str]) -> None:
 
 
 def draw(title: str, panels: list[Panel], path: str | None | TextIO) -> None:
-    """Two panels in a row.  A curve has one color in all of them.  Into a file that is open: SVG, without references."""
+    """Two panels in a row.  A curve has the same color in all of them.  An open file gets SVG, without references."""
     if path is None:
         return
     try:

@@ -1,8 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""Parameters of the model by least squares of relative errors, by scipy.
-
-Communication is linear in (alpha, beta).  Encryption, alpha + m / (A + B (t-1)), is not.
-"""
+"""The model's parameters, by least squares of relative errors, with scipy.  Communication is linear in (alpha, beta);
+encryption, alpha + m / (A + B (t-1)), is not."""
 from __future__ import annotations
 
 import importlib.util
@@ -26,10 +24,6 @@ def available() -> bool:
     return importlib.util.find_spec("scipy") is not None
 
 
-def _two_sizes(samples: list[Sample]) -> bool:
-    return len({sample.bytes for sample in samples}) > 1
-
-
 def _line(samples: list[Sample], start: float) -> tuple[float, CommPiece]:
     """The sum of squared errors, and alpha and beta.  A negative alpha is replaced by the time of the smallest message
     (Modeling, footnote 3)."""
@@ -43,12 +37,12 @@ def _line(samples: list[Sample], start: float) -> tuple[float, CommPiece]:
 
 
 def comm(samples: list[Sample]) -> tuple[CommPiece, ...]:
-    """Two pieces, split where the errors are least; on a machine too restless for that, one.  A message that takes less time
-    the longer it is is none that a file may have."""
+    """Two pieces, split where the errors are smallest; one, if the measurements are too irregular for two.  No piece may say
+    that longer messages take less time."""
     least, best = math.inf, None
     for split in dict.fromkeys(sample.bytes for sample in samples):
         parts = [[sample for sample in samples if (sample.bytes < split) == below] for below in (True, False)]
-        if all(map(_two_sizes, parts)):
+        if all(len({sample.bytes for sample in part}) > 1 for part in parts):
             (below, first), (above, second) = _line(parts[0], 0), _line(parts[1], split)
             if below + above < least:
                 least, best = below + above, (first, second)
@@ -61,7 +55,7 @@ def comm(samples: list[Sample]) -> tuple[CommPiece, ...]:
 def _enc_piece(samples: list[Sample], start: float) -> EncPiece:
     """Without samples of several threads, B is 0.  Threads that slow each other down add nothing."""
     from scipy.optimize import least_squares
-    line = _line(samples, start)[1]                     # as if all were of one thread: a start with positive rates
+    line = _line(samples, start)[1]                     # starting values, as if all were sealed by one thread
     rate = 1 / line.beta if line.beta > 0 else 1.0
     count = 3 if any(sample.threads > 1 for sample in samples) else 2
 

@@ -1,8 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""The performance model: how long a message takes, plain and encrypted, and which (k, t) makes it shortest; and its text.
-
-Units: bytes and microseconds; a rate is bytes a microsecond.  The formulas and their sources are in docs/model.rst.
-"""
+"""The performance model: how long a message takes, plain and encrypted, and which (k, t) is fastest.  Units: bytes,
+microseconds, and bytes per microsecond.  The formulas and their sources are in docs/model.rst."""
 from __future__ import annotations
 
 import math
@@ -60,8 +58,8 @@ class Model:
         return self.enc_us(first, 1, 1) + max(enc, self.comm_us(first)) + (k - 1) * max(enc, comm) + comm + enc
 
     def window_us(self, size: float, messages: float, pairs: float, flows: float, threads: float, open_after: bool) -> float:
-        """Messages that a rank sends without waiting, while it receives as many.  `open_after`: all are opened after the last
-        has arrived, else each while the next one arrives."""
+        """Messages that a rank sends without waiting, while it receives as many.  `open_after`: they are opened after the last
+        one has arrived; otherwise each while the next one arrives."""
         enc, comm = self.enc_us(size, pairs, threads), self.comm_us(size, flows)
         return enc + (messages - 1) * max(enc, comm) + comm + (messages if open_after else 1) * enc
 
@@ -81,12 +79,12 @@ def powers(size: float, least: int = 1) -> list[int]:
 
 
 def choose(model: Model, size: float, ks: Sequence[int], threads: Sequence[int]) -> tuple[int, int]:
-    """Those with the shortest time; few threads rather than many, and few chunks."""
+    """The (k, t) with the shortest time; of equal ones the fewest threads, then the fewest chunks."""
     return min(((k, t) for t in threads for k in ks), key=lambda choice: model.chopped_us(size, *choice))
 
 
 def _entries(text: str, form: str, counts: range, most: int) -> list[list[float]]:
-    """Numbers with colons, entries with commas; the first of each rises."""
+    """Entries separated by commas, of numbers separated by colons; the first number must rise from entry to entry."""
     entries: list[list[float]] = []
     for entry in text.split(","):
         found = [re.fullmatch(r"\s*\+?((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)([KMGkmg]?)", word)
@@ -103,20 +101,17 @@ def _entries(text: str, form: str, counts: range, most: int) -> list[list[float]
 
 
 def parse_comm(text: str) -> tuple[CommPiece, ...]:
-    return _from_zero(text, [CommPiece(*entry) for entry in _entries(text, "FROM:ALPHA:BETA", range(3, 4), 4)])
+    pieces = tuple(CommPiece(*entry) for entry in _entries(text, "FROM:ALPHA:BETA", range(3, 4), 4))
+    if pieces[0].start != 0:
+        raise ValueError(f"'{text}': the first size must be 0")
+    return pieces
 
 
 def parse_enc(text: str) -> tuple[EncPiece, ...]:
-    pieces = [EncPiece(*entry) for entry in _entries(text, "FROM:ALPHA:A:B", range(4, 5), 4)]
-    if any(piece.first == 0 for piece in pieces):
-        raise ValueError(f"'{text}': the rate A must be positive")
-    return _from_zero(text, pieces)
-
-
-def _from_zero(text: str, pieces: list[Any]) -> tuple[Any, ...]:
-    if pieces[0].start != 0:
-        raise ValueError(f"'{text}': the first size must be 0")
-    return tuple(pieces)
+    pieces = tuple(EncPiece(*entry) for entry in _entries(text, "FROM:ALPHA:A:B", range(4, 5), 4))
+    if pieces[0].start != 0 or any(piece.first == 0 for piece in pieces):
+        raise ValueError(f"'{text}': the first size must be 0, the rate A positive")
+    return pieces
 
 
 def check_rule(text: str) -> None:

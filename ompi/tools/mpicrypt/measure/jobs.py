@@ -1,9 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""Starts of mpicrypt-mpi through the launcher, and where that puts the ranks.
-
-Open MPI's parameters go into the environment, which mpirun and srun both hand on, and which does not clash with what the user
-wrote after mpirun; the started program checks that they are in force.  The form of its answers is in rank/rank.h.
-"""
+"""Starts mpicrypt-mpi through the launcher, and finds out where that puts the ranks.  Open MPI's parameters are set in the
+environment, which mpirun and srun both pass on, and which does not clash with what the user wrote after mpirun; the program
+checks that they took effect.  rank/rank.h defines its output."""
 from __future__ import annotations
 
 import os
@@ -18,7 +16,7 @@ from typing import Callable, Iterable, NamedTuple
 from .launch import Result, binds, is_srun, launch
 from .verb import FAILED, MISSING, Refusal, between, choice, choices, size, sizes
 
-# Open MPI ignores what nobody registers, but a plain job with parameters of encrypted messages warns.
+# Open MPI ignores unknown parameters, but a plain job warns about those of encrypted messages.
 OF_MESSAGES = tuple(f"OMPI_MCA_{name}" for name in ("crypt_", "btl_crypt_", "pml_crypt_", "coll_cryptag_"))
 NOT_OF_MESSAGES = tuple(f"OMPI_MCA_crypt_{name}" for name in (
     "fips", "keystore", "pkcs11_", "required", "secret_on_netfs", "verbose"))
@@ -42,7 +40,6 @@ def shapes(text: str) -> list[tuple[int, int]]:
     return found
 
 
-# Options of all verbs that start jobs.
 OF_JOBS = {"size": between(0, 1 << 30, sizes), "shape": shapes, "order": choices("block", "cyclic"),
            "laps": between(1, 1000, size), "lap-ms": between(0.001, 60000, float), "mpirun": str.split, "mapping": str.split,
            "host": choice("ob1", "ucx", "cm")}
@@ -97,9 +94,9 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Variant:
-    """What one line of a table is about, but for the size."""
+    """What a line of a table measures, apart from the size."""
     ranks: int
-    nodes: int = 0              # collectives: nodes, with `width` ranks each; 0: as the launcher likes
+    nodes: int = 0              # collectives: nodes, with `width` ranks each; 0: the launcher decides
     width: int = 0
     cyclic: bool = False
     name: str = ""
@@ -115,7 +112,7 @@ class Variant:
         return self.nodes == 0 or node == (rank % self.nodes if self.cyclic else rank // self.width)
 
     def mapping(self, srun: bool) -> list[str]:
-        """For the launcher, so that it places ranks so."""
+        """Options that make the launcher place ranks in this way."""
         if self.nodes == 0:
             return ["--distribution=cyclic"] if srun else ["--map-by", "node"]
         if srun:
@@ -124,7 +121,7 @@ class Variant:
 
 
 class Job(NamedTuple):
-    """What one has measured."""
+    """What a job has measured."""
     seconds: list[list[float]]  # [column][size]: medians of the laps
     work: list[list[float]]     # in that time
     unit: float                 # seconds of a unit of work
@@ -132,7 +129,7 @@ class Job(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Of one rank.  `boot` names the machine: virtual nodes share one."""
+    """Where a rank runs.  `boot` identifies the machine, which virtual nodes share."""
     node: int
     host: str
     boot: str
@@ -142,7 +139,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Site:
-    """The ranks of a variant where the launcher puts them, and the jobs that it starts there."""
+    """Where the launcher puts the ranks of a variant, and the jobs that run there."""
     plan: Plan
     variant: Variant
     places: list[Place] = field(default_factory=list)
@@ -153,17 +150,17 @@ class Site:
     library: str = ""
     processor: str = ""
     provider: str = ""
-    host: str = ""              # only of an encrypted job: the host PML, what seals, in a line
+    host: str = ""              # of an encrypted job: the host PML, and what encrypts
     protection: str = ""
     kernel: bool = False        # all nodes have the module tls
-    cpus: str = ""              # for --cpus; empty: left as they are
-    each: int = 0               # the fewest that a rank is pinned or bound to
+    cpus: str = ""              # for --cpus; empty: ranks are not pinned
+    each: int = 0               # the fewest processors that a rank is pinned or bound to
     crowded: bool = False       # more ranks than processors somewhere
-    processors: float = 0       # the fewest for a rank, if those of a machine share them
+    processors: float = 0       # the smallest share of a rank
 
     @classmethod
     def find(cls, plan: Plan, variant: Variant, encrypted: bool = False) -> Site:
-        """By a job; an encrypted one fills in the host of the plan, if that is open."""
+        """Starts a job to find out; an encrypted one also sets the plan's host, unless that is given."""
         site, launcher = cls(plan, variant), " ".join(plan.mpirun)
         settings = [f"pml={plan.host}"]
         if encrypted:
@@ -187,7 +184,7 @@ class Site:
         return site
 
     def _read(self, result: Result) -> bool:
-        """What the verb nodes of mpicrypt-mpi wrote.  Is all of it there?"""
+        """Reads what the verb nodes of mpicrypt-mpi wrote; false if some of it is missing."""
         self.library, self.processor, self.provider = (
             " ".join(text for [text] in result.said(name, 1)) for name in ("library", "processor", "provider"))
         for self.host, kernel, self.protection in result.said("seals", 3):
@@ -202,8 +199,8 @@ class Site:
         return sorted(places) == list(range(self.variant.ranks))
 
     def _divide(self) -> None:
-        """Gives each rank its own processors.  Ranks that the launcher has bound to different ones keep them.  If there are
-        fewer processors than ranks, none is pinned: that would decide which ranks share one."""
+        """Gives each rank processors of its own, unless the launcher has bound ranks to different ones.  With fewer processors
+        than ranks none is pinned, as that would decide which ranks share one."""
         machines = Counter(place.boot for place in self.places)
         sets = Counter((place.boot, place.cpus) for place in self.places)
         shares = [len(place.cpus) // sets[place.boot, place.cpus] for place in self.places]
@@ -219,7 +216,8 @@ class Site:
                 used[place.boot] += len(mine)
                 parts.append(mine)
             self.cpus, self.each = ",".join("+".join(map(str, mine)) for mine in parts), min(map(len, parts))
-        self.pinning = "pinned" if self.cpus else "bound by the launcher" if self.plan.pin and not self.crowded else "not pinned"
+        bound = self.plan.pin and not self.crowded
+        self.pinning = "pinned" if self.cpus else "bound by the launcher" if bound else "not pinned"
 
     @property
     def where(self) -> str:
@@ -231,7 +229,7 @@ class Site:
         plan, srun = self.plan, is_srun(self.plan.mpirun)
         mapping = self.variant.mapping(srun) if plan.mapping is None else plan.mapping
         command = [*plan.mpirun, *([] if plan.local else mapping)]
-        # mpirun would bind each rank to one core, and leave no others to pin it to.
+        # Otherwise mpirun would bind each rank to one core, and it could not be pinned to others.
         if plan.pin and plan.cpus_per_rank != 1 and not srun and not binds(command):
             command += ["--bind-to", "none"]
         return [*command, "-n", str(self.variant.ranks)]
@@ -243,9 +241,9 @@ class Site:
             command += [f"--cpus={self.cpus}"] if self.cpus else []
         return command
 
-    def start(self, verb: str, sizes: list[int]) -> Result:
-        """Another verb of mpicrypt-mpi, plain."""
-        return launch(self._command(verb, sizes), _environment(
+    def seal(self, sizes: list[int]) -> Result:
+        """Sealing without messages."""
+        return launch(self._command("seal", sizes), _environment(
             [f"pml={self.plan.host}", f"crypt_key_bits={self.plan.bits}", f"mpi_yield_when_idle={int(self.crowded)}"]))
 
     def environment(self, column: Column) -> dict[str, str | None]:
@@ -256,8 +254,7 @@ class Site:
         return values
 
     def times(self, pattern: str, columns: list[Column], sizes: list[int], units: list[int]) -> Job:
-        """By one job; `units` of work with each size, or none.  Several columns are algorithms of a collective, with the same
-        settings."""
+        """Runs a job, with `units` of work for each size, if any.  Several columns are algorithms of a collective."""
         plan, column = self.plan, columns[0]
         command = [*self._command(pattern, sizes), *self.variant.words, f"--window={plan.window}", f"--pml={column.pml}",
                    "--require=" + ",".join(one.partition("=")[0] for one in column.settings), *plan.words, *column.words]
@@ -288,7 +285,7 @@ def _list(values: Iterable[int]) -> str:
 
 
 def _environment(settings: list[str]) -> dict[str, str | None]:
-    """And what makes mpirun end at once after a signal: a job of ours has nothing to save."""
+    """Parameters as variables, and those that make mpirun end at once after a signal: these jobs have nothing to save."""
     values = {f"OMPI_MCA_{name}": value for name, _, value in (setting.partition("=") for setting in settings)}
     return {**{name: os.environ.get(name, "0") for name in AT_ONCE}, **values}
 

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""Running a command, and collecting what it writes.
-
-It stays in our process group: what a terminal sends, it sends to both.  A second signal would make mpirun leave its
-processes behind, so only one that came to this process alone is handed on, once.  While a command runs signals are blocked
-and waited for, as `sigwaitinfo` says who sent one.
-"""
+"""Running a command, and collecting what it writes.  It stays in this process group, so a terminal's signals reach both.  A
+second signal would make mpirun leave its processes behind, so only one that came to this process alone is passed on, once.
+While a command runs, signals are blocked and `sigwaitinfo` waits for them, as it says who sent one."""
 from __future__ import annotations
 
 import fcntl
@@ -43,7 +40,7 @@ def _wait(process: subprocess.Popen[bytes], name: str, watched: set[signal.Signa
             break
         if info.si_signo != signal.SIGCHLD and not caught:
             caught, ends = info.si_signo, time.monotonic() + PATIENCE
-            if info.si_code <= 0:               # a process sent it, and to us
+            if info.si_code <= 0:               # sent by a process, to this one
                 process.send_signal(caught)
     return caught
 
@@ -75,20 +72,17 @@ def launch(command: list[str], settings: dict[str, str | None]) -> Result:
             sys.stdout.flush()
             os.kill(os.getpid(), caught)
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(harmless(os.fsdecode(file.read())))
-        return Result(texts[0], texts[1], code)
+        out.seek(0), err.seek(0)
+        return Result(*(harmless(os.fsdecode(file.read())) for file in (out, err)), code)
 
 
 def is_srun(command: list[str]) -> bool:
-    """What stands before the first option may start another: "nice srun"."""
+    """Words before the first option may start another command: "nice srun"."""
     return any(os.path.basename(word) == "srun" for word in takewhile(lambda word: not word.startswith("-"), command))
 
 
 def binds(command: list[str]) -> bool:
-    """Does the command say by itself, or the environment, to what ranks are bound?"""
+    """Does the command or the environment already set a binding of ranks?"""
     options = ("bind-to", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank", "rankfile", "binding_policy")
     variables = {"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy"}
     return any(option in word for word in command for option in options) \

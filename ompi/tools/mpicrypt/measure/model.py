@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""mpicrypt model: predictions for given parameters, and for machines that you do not have.  Nothing is measured.
-
-pingpong is one message between two nodes, (k,t)-chopped.  In the other patterns every rank of a node sends some messages
-without waiting and receives as many: the window formula, unchopped.
-"""
+"""mpicrypt model: predictions, also for machines that you do not have.  pingpong is one message between two nodes,
+(k,t)-chopped; in the other patterns every rank of a node sends and receives several, unchopped: the window formula."""
 from __future__ import annotations
 
 import math
@@ -18,7 +15,7 @@ from typing import Any, Callable, NamedTuple
 from . import figure, formulas, table
 from .formulas import Model, choose, powers
 from .table import Row
-from .verb import FAILED, MISSING, Refusal, Tool, Verb, between, choice, choices, require, size, sizes, writable
+from .verb import FAILED, MISSING, Refusal, Tool, Verb, between, choice, choices, data, require, size, sizes
 
 DIMENSIONS = {"stencil2d": 2, "stencil3d": 3, "stencil4d": 4}
 PATTERNS = ("pingpong", "pairs", *DIMENSIONS, "alltoall")
@@ -36,7 +33,7 @@ VERB = Verb("model", {
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same for all cases of a run."""
+    """What all cases of a run have in common."""
     model: Model
     chop_min: int
     comm_threads: int
@@ -58,8 +55,7 @@ class Case(NamedTuple):
 
 
 def grid(ranks: int, dimensions: int) -> list[int]:
-    """The most even factors, as MPI_Dims_create is meant to choose them: each time the largest factor that is not above
-    the root of what is left."""
+    """The most even factors, like those of MPI_Dims_create: each the largest that is not above the root of what is left."""
     extent = []
     for left in range(dimensions, 1, -1):
         factor, best = 1, 1
@@ -73,8 +69,8 @@ def grid(ranks: int, dimensions: int) -> list[int]:
 
 @lru_cache(maxsize=None)
 def traffic(nodes: int, ranks: int, dimensions: int) -> tuple[int, int]:
-    """Of a periodic grid of ranks, row by row, `ranks` consecutive ones on a node: the messages of a step that leave the
-    node, for the rank with most of them, and for the busiest node."""
+    """Messages of a step that leave a node, from the rank and from the node with the most of them.  Ranks are numbered row by
+    row in a periodic grid, and `ranks` consecutive ones share a node."""
     home = [rank // ranks for rank in range(nodes * ranks)]
     leaving, stride = [0] * len(home), 1
     for extent in reversed(grid(len(home), dimensions)):
@@ -128,7 +124,7 @@ def predict(setting: Setting, case: Case) -> Row:
             "compute_percent": case.compute, "bytes": case.bytes, **row}
 
 
-def _profile(name: str, directory: str) -> Setting:
+def _profile(name: str, directory: str) -> dict[str, Any]:
     """A file of MCA parameters: `name` is one of those in `directory`, or a path (with a slash in it)."""
     path = name if "/" in name else f"{directory}/{name}.conf"
     try:
@@ -151,48 +147,34 @@ def _profile(name: str, directory: str) -> Setting:
                 values[name] = parsers[name](value) if name in parsers else None
             except ValueError as error:
                 raise Refusal(FAILED, f"{path}: {name}: {error}") from error
-    model = Model(values.get("mpicrypt_model_comm", ()), values.get("mpicrypt_model_enc", ()))
-    return Setting(model, values.get("pml_crypt_chop_min", 64 << 10), values.get("mpicrypt_comm_threads", 1))
+    return values
 
 
 def _setting(options: SimpleNamespace, profiles: str) -> Setting:
-    setting = _profile(options.profile, profiles)
-    comm, enc = options.comm or setting.model.comm, options.enc or setting.model.enc
+    values = _profile(options.profile, profiles)
+    comm, enc = options.comm or values.get("mpicrypt_model_comm"), options.enc or values.get("mpicrypt_model_enc")
     if not comm or not enc:
         raise Refusal(FAILED, f"the profile {options.profile} has no model, only a table; give --comm and --enc")
     if options.latency is not None:
         comm = tuple(replace(piece, alpha=options.latency) for piece in comm)
-    return replace(setting, model=Model(comm, enc), hwthreads=options.hwthreads, window=options.window,
-                   oversubscription=options.oversubscription, open_after=options.opening == "after")
+    return Setting(Model(comm, enc), values.get("pml_crypt_chop_min", 64 << 10), values.get("mpicrypt_comm_threads", 1),
+                   options.hwthreads, options.window, options.oversubscription, options.opening == "after")
 
 
-def _check(options: SimpleNamespace) -> None:
-    threads, ranks = max(1, *options.threads), max(options.ranks)
-    require(threads * ranks <= options.hwthreads,
-            f"--threads: {threads} for each of {ranks} ranks are more than the {options.hwthreads} hardware threads of "
-            "a node (--hwthreads)")
-    require(max(options.nodes) * ranks <= RANKS_MAX, f"--nodes and --ranks: more than {RANKS_MAX} ranks")
-    figure.check_outputs(options)
-
-
-KEYS = {"bytes": ("message size (bytes)", ""), "nodes": ("nodes", " nodes"), "ranks": ("ranks of a node", " ranks"),
-        "gbps": ("link (Gb/s)", " Gb/s"), "threads": ("threads", " threads"), "k": ("k", " chunks"),
-        "compute": ("computation (%)", "% comp.")}
-CHOSEN = {"gbps": "own link", "threads": "t chosen", "k": "k chosen"}
+AXES = data("tables")["axes"]           # by what varies: the axis's label, the unit in a curve's name, and what 0 is called
 
 
 def _panels(cases: list[Case], rows: list[Row]) -> list[figure.Panel]:
-    x, *named = [key for key in KEYS if len({getattr(case, key) for case in cases}) > 1] or ["bytes"]
+    x, *named = [key for key in AXES if len({getattr(case, key) for case in cases}) > 1] or ["bytes"]
     plain = [key for key in named if key not in ("threads", "k")]       # these change the encrypted time only
     panels: dict[str, tuple[figure.Panel, figure.Panel]] = {}
     for case, row in zip(cases, rows):
         time, ratio = panels.setdefault(case.pattern, (
-            figure.Panel(f"{case.pattern}: time", KEYS[x][0], "us", x == "bytes", False),
-            figure.Panel(f"{case.pattern}: over plain", KEYS[x][0], "ratio", x == "bytes", True)))
+            figure.Panel(f"{case.pattern}: time", AXES[x][0], "us", x == "bytes", False),
+            figure.Panel(f"{case.pattern}: over plain", AXES[x][0], "ratio", x == "bytes", True)))
         for kind, column, keys in (("encrypted", "crypt", named), ("naive", "naive", plain), ("plain", "plain", plain)):
             values = [(key, getattr(case, key)) for key in keys]
-            curve = " ".join([kind, *(CHOSEN[key] if value == 0 and key in CHOSEN else f"{value}{KEYS[key][1]}"
-                                      for key, value in values)])
+            curve = " ".join([kind, *(f"{value}{AXES[key][1]}" if value else AXES[key][2] for key, value in values)])
             time.add(curve, getattr(case, x), row[f"{column}_us"])
             if kind != "plain":
                 ratio.add(curve, getattr(case, x), row[f"{column}_ratio"])
@@ -200,7 +182,12 @@ def _panels(cases: list[Case], rows: list[Row]) -> list[figure.Panel]:
 
 
 def main(options: SimpleNamespace, tool: Tool) -> None:
-    _check(options)
+    threads, ranks = max(1, *options.threads), max(options.ranks)
+    require(threads * ranks <= options.hwthreads,
+            f"--threads: {threads} for each of {ranks} ranks are more than the {options.hwthreads} hardware threads of "
+            "a node (--hwthreads)")
+    require(max(options.nodes) * ranks <= RANKS_MAX, f"--nodes and --ranks: more than {RANKS_MAX} ranks")
+    figure.check_outputs(options)
     lists = [getattr(options, name) for name in ("pattern", "gbps", "nodes", "ranks", "compute", "threads", "k", "size")]
     combinations = math.prod(map(len, lists))
     require(combinations <= ROWS_MAX, f"{combinations} predictions are more than {ROWS_MAX}")

@@ -1,8 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""mpicrypt bench nas: programs of the NAS Parallel Benchmarks, as the user has built them, in every column; the time of
-communication between nodes, of all communication and of the run, as CryptMPI's Table III has them.  The programs are not
-changed: mpicrypt-times.so is loaded before them and takes the times.
-"""
+"""mpicrypt bench nas: programs of the NAS Parallel Benchmarks in every column; the times of CryptMPI's Table III: between
+nodes, of all communication and of the run.  mpicrypt-times.so, loaded before the unchanged programs, takes them."""
 from __future__ import annotations
 
 import math
@@ -12,12 +10,13 @@ from statistics import mean
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from . import papers, report, table
+from . import report, table
 from .jobs import LIBEXEC, Column, Plan, Site, Variant, failed
 from .launch import launch
 from .rounds import Progress, Spread
 from .table import Row
-from .verb import FAILED, MISSING, Refusal, require
+from .verb import FAILED, MISSING, Refusal, data, require
+
 
 class Times(NamedTuple):
     inter: float
@@ -45,7 +44,7 @@ def check(options: SimpleNamespace) -> None:
 
 
 def _start(site: Site, column: Column, path: str) -> Times:
-    """The program has verified its result, and the times are there."""
+    """The times of one run, whose result the program has verified."""
     command = [*site.launcher(), "env", f"LD_PRELOAD={LIBEXEC / 'mpicrypt-times.so'}", path]
     result = launch(command, site.environment(column))
     if result.code != 0:
@@ -59,7 +58,7 @@ def _start(site: Site, column: Column, path: str) -> Times:
 
 
 def _row(name: str, programs: list[list[list[Times]]], number: int, column: Column, ranks: int) -> Row:
-    """Of the sums of these programs; the overhead is of the sums."""
+    """The sums over these programs, and the overheads of the sums."""
     mine, plain = (Times(*(sum(mean(getattr(one, what) for one in program[place]) for program in programs)
                            for what in Times._fields)) for place in (number, 0))
     run = Spread.of([one.run for one in programs[0][number]]) if len(programs) == 1 else Spread.of([])
@@ -68,6 +67,16 @@ def _row(name: str, programs: list[list[list[Times]]], number: int, column: Colu
     return {"program": name, "ranks": ranks, "column": column.label, "bits": column.bits, "rounds": len(programs[0][number]),
             "inter_s": mine.inter, "comm_s": mine.comm, "run_s": mine.run,
             "run_iqr_percent": 100 * (run.high - run.low) / run.median, "own_s": mine.own, **overheads}
+
+
+def _table_iii(programs: list[str]) -> str:
+    lines = ["", "CryptMPI's Table III (class D, 784 ranks on 112 nodes of PSC Bridges, CG 512 on 128): seconds, and overhead"]
+    for program, rows in data("papers")["table_iii"].items():
+        for name, times in rows.items() if program in programs else ():
+            parts = [f"{what} {time:6.2f} {100 * (time / plain - 1):+6.1f}%"
+                     for what, time, plain in zip(("inter-node", "comm", "run"), times, rows["plain"])]
+            lines.append(f"{program:<8} {name:<8}  {'   '.join(parts)}")
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
 
 
 def run(options: SimpleNamespace, plan: Plan, columns: list[Column]) -> report.Report:
@@ -87,5 +96,5 @@ def run(options: SimpleNamespace, plan: Plan, columns: list[Column]) -> report.R
     groups = [(name, [one]) for name, one in zip(kernels, times)] + ([("sum", times)] if len(kernels) > 1 else [])
     rows = [_row(name, programs, number, column, ranks) for name, programs in groups for number, column in enumerate(columns)]
     head, text = report.conditions([site], [], columns, "nas", report.rule_of(options))
-    text += table.text("nas", rows) + (papers.nas_table(kernels) if options.published else "")
+    text += table.text("nas", rows) + (_table_iii(kernels) if options.published else "")
     return report.Report(head, text, rows)

@@ -1,6 +1,5 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""`mpicrypt bench all` and `--html`: one benchmark after another, on one page that needs no other file.  One that fails is
-reported, and the others go on."""
+"""`mpicrypt bench all` and `--html`: one benchmark after another, on a self-contained page.  If one fails, the others go on."""
 from __future__ import annotations
 
 import copy
@@ -16,18 +15,17 @@ from string import Template
 from types import SimpleNamespace
 from typing import Callable
 
-from . import figure, papers
+from . import figure
 from .figure import Panel
 from .launch import launch
 from .report import Report
 from .table import Row
-from .verb import FAILED, OK, Refusal, Tool, cannot_write, complain, described, harmless, require, size_text, writable
+from .verb import (FAILED, OK, Refusal, Tool, cannot_write, complain, data, described, harmless, require, size, size_text,
+                   words, writable)
 
 ABOUT = {"speed": "How fast this machine seals and opens, by provider; no message is sent.", **described("bench", "patterns")}
 del ABOUT["nas"]
-NO_IO = "not measured: it needs a key of files (mpicrypt key new LABEL, then --label LABEL), and --dir"
-
-# Single algorithms, and plain with other settings, do not say how well we do as a whole.
+# Single algorithms, and plain with other settings, are not compared with the papers.
 PARTS = {"plain", "tuned", "raised", "socket", "ring", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2", "hs3",
          "binomial", "chain", "node", "rows", "pairs", "hop"}
 
@@ -48,7 +46,7 @@ def _begin(tool: Tool) -> str:
 
 
 def _speed(rounds: int, lap_ms: float, tool: Tool) -> Report:
-    """The verb, which is a program of its own: its table, and CSV into a file in memory."""
+    """Runs mpicrypt speed; its CSV goes into a file in memory."""
     with open(os.memfd_create("results"), "r+", encoding="utf-8") as results:
         command = [tool.path, "speed", f"--rounds={rounds}", f"--batch-ms={0.3 * lap_ms:g}",
                    f"--csv=/proc/{os.getpid()}/fd/{results.fileno()}"]
@@ -60,7 +58,7 @@ def _speed(rounds: int, lap_ms: float, tool: Tool) -> Report:
 
 
 def _picture(title: str, panels: list[Panel], lacking: list[Refusal]) -> str:
-    """SVG; or nothing, and why."""
+    """SVG, or nothing; `lacking` says why."""
     out = io.StringIO()
     try:
         figure.draw(title, panels, out)
@@ -70,9 +68,15 @@ def _picture(title: str, panels: list[Panel], lacking: list[Refusal]) -> str:
     return out.getvalue()[out.getvalue().index("<svg"):]
 
 
+def _published(pattern: str) -> list[Row]:
+    of_pattern = [paper for paper in data("papers")["ratios"] if paper["pattern"] == pattern]
+    return [{"curve": f"paper: {paper['curve']}", "bytes": size(text), "ratio": ratio, "source": paper["source"]}
+            for paper in of_pattern for text, ratio in paper["ratios"].items()]
+
+
 def _beside_papers(name: str, rows: list[Row], lacking: list[Refusal]) -> str:
     """Our ratios beside theirs, and a table with their sources."""
-    published = papers.ratios(name)
+    published = _published(name)
     if not published:
         return ""
     panel = Panel("time / plain: this run, and what the papers print", "message size (bytes)", "time / plain", True, True)
@@ -84,23 +88,21 @@ def _beside_papers(name: str, rows: list[Row], lacking: list[Refusal]) -> str:
         panel.add(row["curve"], row["bytes"], row["ratio"])
     cells = "".join(f"<tr><td>{_escaped(row['curve'])}</td><td>{size_text(row['bytes'])}</td><td>{row['ratio']:.3f}</td>"
                     f"<td>{_escaped(row['source'])}</td></tr>\n" for row in published)
-    return (f"{_picture('beside the papers', [panel], lacking)}<details><summary>The papers' figures</summary>\n<table><tr>"
-            f"<th>curve</th><th>size</th><th>time / plain</th><th>source</th></tr>\n{cells}</table>\n<p>Other machines, "
-            "networks and plain MPI libraries: what can be compared is how the ratio goes with the size.</p></details>\n")
+    return words("published", picture=_picture("beside the papers", [panel], lacking), cells=cells)
 
 
 def _section(name: str, found: Report | None, said: str, published: bool, lacking: list[Refusal]) -> str:
     pictures = _picture(name, found.panels, lacking) if found else ""
     pictures += _beside_papers(name, found.rows, lacking) if found and published else ""
-    return (f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_escaped(ABOUT[name])}</p>\n{pictures}<details'
-            f"{'' if pictures else ' open'}><summary>Table</summary>\n<pre>{_escaped(said)}</pre></details>\n</section>\n")
+    return words("section", name=name, about=_escaped(ABOUT[name]), pictures=pictures, open="" if pictures else " open",
+                 said=_escaped(said))
 
 
 def _one(options: SimpleNamespace, name: str, rounds: int, tool: Tool,
          run: Callable[..., Report]) -> tuple[Report | None, str, int]:
-    """Its report, what it says, and its exit code."""
+    """The report, its text, and the exit code."""
     if name == "io" and options.label is None:
-        return None, NO_IO, OK
+        return None, "not measured: it needs a key of files (mpicrypt key new LABEL, then --label LABEL), and --dir", OK
     try:
         found = _speed(rounds, options.lap_ms or 10, tool) if name == "speed" else run(copy.copy(options), name)
         return found, found.text, found.code

@@ -1,19 +1,17 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""What `mpicrypt bench` says: under which conditions it measured, by which rule, and the results.
-
-Each variant asks for places of its own, and what differs between them is said for each.
-"""
+"""What `mpicrypt bench` prints: the conditions, the rule of rounds, and the results.  Each variant is placed on its own, and
+conditions that differ are printed for each."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from . import papers, table
+from . import table
 from .columns import describe
 from .figure import Panel
 from .jobs import Column, Site
-from .rounds import NEAR_BEST, Series
+from .rounds import MESSAGES, MOST, NEAR_BEST, Series
 from .table import Row
 from .verb import words
 
@@ -48,10 +46,23 @@ def conditions(sites: list[Site], names: list[str], columns: list[Column], patte
     return head, "\n".join([*lines, "", rule, "", ""])
 
 
+def scaling(pattern: str, percent: int, per_cpu: int, processors: float, site: Site) -> str:
+    """What differs from the paper.  `processors`: of a rank of one pair."""
+    paper = MESSAGES[pattern]
+    text = f"{paper.iterations(1 << 20, percent)} iterations a round from 1M on, else {paper.iterations(1, percent)}: "
+    text += "as in the paper.\n" if percent == 100 else \
+        f"{percent}% of the paper's {paper.large} and {paper.small} (--percent).\n"
+    if pattern == "pairs" and per_cpu * processors < 16:
+        text += words("pairs", processors=processors, per_cpu=per_cpu)
+    if pattern == "stencil" and site.variant.ranks != 784:
+        text += words("stencil", ranks=site.variant.ranks, nodes=site.nodes)
+    return text
+
+
 def rule_of(options: SimpleNamespace) -> str:
     """Of rounds, in words."""
     kind = "nas" if options.pattern == "nas" else "paper" if options.paper_messages else "every" if options.every else "fast"
-    return words(kind, fast=options.fast, rounds=options.rounds, near=NEAR_BEST, most=papers.MOST).rstrip()
+    return words(kind, fast=options.fast, rounds=options.rounds, near=NEAR_BEST, most=MOST).rstrip()
 
 
 def _panels(done: list[Series]) -> list[Panel]:
@@ -73,7 +84,7 @@ def of_series(options: SimpleNamespace, columns: list[Column], done: list[Series
     head, text = conditions([series.site for series in done], [series.variant for series in done], columns, options.pattern,
                             rule_of(options))
     if options.paper_messages:
-        text += papers.scaling(options.pattern, options.percent, options.per_cpu, options.processors, done[0].site) + "\n"
+        text += scaling(options.pattern, options.percent, options.per_cpu, options.processors, done[0].site) + "\n"
     if options.collective:
         text += "".join(options.scaling.get(series.variant, "") + series.matrix() for series in done)
     return Report(head, text + table.text("bench", rows), rows, [row for series in done for row in series.raw()], _panels(done),

@@ -1,24 +1,39 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""Rounds: in each, every column has one job, in rotating order, until the one stopping rule is satisfied.
-
-A machine may flip between speeds.  A round in which plain was slow is kept, but not counted: ratios are of FAST rounds.
-"""
+"""Rounds: in each, every column has one job, in rotating order, until the stopping rule is satisfied.  As a machine may change
+its speed, ratios are those of FAST rounds; rounds in which plain was slow are kept, but not counted."""
 from __future__ import annotations
 
 import math
 import sys
 import time
 from dataclasses import dataclass, field
-from statistics import median, quantiles
+from statistics import mean, median, quantiles, stdev
 from typing import Callable, NamedTuple
 
 from . import table
 from .jobs import WINDOW, Column, Site
 from .table import Column as Heading, Row
+from .verb import data
 
 NEAR_BEST = 1.10
+# CryptMPI's rule, in section V.
+LEAST, MOST = 10, 100           # rounds: before the deviation counts, and before the interval does
+DEVIATION, INTERVAL = 0.05, 0.01        # of the mean: standard deviation, and half of the 99% confidence interval
+NORMAL_99 = 2.576
 CALIBRATING = 3                 # jobs
 NEWS_AFTER = 20                 # seconds between lines about progress, where that is no terminal
+
+
+class Paper(NamedTuple):
+    sizes: str
+    large: int                  # iterations: of messages from 1 MiB on, and of others
+    small: int
+
+    def iterations(self, size: int, percent: int) -> int:
+        return max(1, (self.small if size < 1 << 20 else self.large) * percent // 100)
+
+
+MESSAGES = {name: Paper(*values) for name, values in data("papers")["messages"].items()}
 
 
 class Spread(NamedTuple):
@@ -80,7 +95,7 @@ class Series:
         return self
 
     def _calibrate(self) -> list[int]:
-        """How much work makes the wanted share of plain's time, with each size: by plain jobs without any."""
+        """The units of work, by size, that take the wanted share of plain's time, from plain jobs without work."""
         share = self.site.variant.compute / 100
         if not share:
             return []
@@ -122,7 +137,7 @@ class Series:
         return Spread.of([1e6 * self.rounds[number][column][size] for number in self.fast(size)])
 
     def ratio(self, column: int, to: int, size: int, numbers: list[int] | None = None) -> Spread:
-        """Of the time of a column to that of another, within a round."""
+        """The time of a column relative to that of another, within a round."""
         numbers = self.fast(size) if numbers is None else numbers
         return Spread.of([_over(self.rounds[number][column][size], self.rounds[number][to][size]) for number in numbers])
 
@@ -140,7 +155,7 @@ class Series:
         variant, count, fast = self.site.variant, self.sizes[size], self.fast(size)
         slow = [number for number in range(len(self.rounds)) if number not in fast]
         us, ratio = self.us(column, size), self.ratio(column, 0, size)
-        # Bytes in that time: in a window, or those that a rank gets from others.
+        # Bytes in that time: of a window, or those that a rank receives.
         factor = {"pairs": WINDOW, "allgather": variant.ranks - 1, "alltoall": variant.ranks - 1}.get(self.pattern, 1)
         moved = variant.moved(count, self.messages) if variant.moved else factor * count
         pairs = [(self.rounds[number], self.work[number]) for number in fast]
@@ -174,14 +189,22 @@ class Series:
         autos = [number for number, column in enumerate(self.columns)
                  if column.algorithm == "auto" and self.best(number, 0) is not None]
         headings = [Heading("bytes", "size"), Heading("us", f"{first} us", 1), *(Heading(label, label, 2) for label in labels)]
+        rows = [{"bytes": count, "us": self.us(0, size).median,
+                 **{label: self.ratio(column, 0, size).median for column, label in enumerate(labels, 1)}}
+                for size, count in enumerate(self.sizes)]
         for auto in autos:
             headings += [Heading(f"best {auto}", "best"), Heading(f"over {auto}", "auto/best", 2)]
-        rows: list[Row] = []
-        for size, count in enumerate(self.sizes):
-            row = {"bytes": count, "us": self.us(0, size).median,
-                   **{label: self.ratio(column, 0, size).median for column, label in enumerate(labels, 1)}}
-            for auto in autos:
+            for size, row in enumerate(rows):
                 best = self.best(auto, size)
                 row.update({f"best {auto}": self.columns[best].label, f"over {auto}": self.ratio(auto, best, size).median})
-            rows.append(row)
         return f"{self.pattern} {self.variant}: times over those of {first}\n\n{table.text(headings, rows)}\n"
+
+
+def paper_complete(series: Series, least: int) -> bool:
+    """CryptMPI's stopping rule."""
+    count = len(series.rounds)
+    if count < max(2, least):
+        return False
+    worst = max(stdev(values) / mean(values) for column in range(len(series.columns)) for size in range(len(series.sizes))
+                for values in [[one[column][size] for one in series.rounds]])
+    return worst <= DEVIATION or (count >= MOST and NORMAL_99 * worst / math.sqrt(count) <= INTERVAL)

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """`mpicrypt tune` where pml/crypt encrypts: measure, fit the model, say how well it predicts, search around it.
 
-The search takes one thing at a time, each beside what the step before has chosen (column "default"), in the same rounds.  A
-value is taken if it is faster than its own default by more than WORTH: less is noise.
+The search tries one parameter at a time, beside what the step before has chosen (column "default"), in the same rounds.  A
+value is taken if it is faster than that default by more than WORTH; less is noise.
 """
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ WORTH = 0.02
 KS = (1, 2, 4, 8, 16, 32)
 LIMITS = ("eager_limit", "rndv_eager_limit", "max_send_size")
 RAISED = SCHEMES["raised"].settings.split()     # what pml/crypt sets for its own messages
-
 COMM_SIZES = [1, 256, 1024, 4096, *(16384 << shift for shift in range(10))]
 ENC_SIZES = [2048 << shift for shift in range(12)]
 CELL_SIZES = [131072 << shift for shift in range(6)]
@@ -40,7 +39,7 @@ class Tuning:
     provider: str = ""
     model: Model = field(default_factory=Model)
     cells: list[Row] = field(default_factory=list)
-    chosen: dict[str, int] = field(default_factory=lambda: {"chunk": 0, "limit": 0})    # 0: the default is as good
+    chosen: dict[str, int] = field(default_factory=lambda: {"chunk": 0, "limit": 0})    # 0: the default
     before: float = 0.0                 # time over plain, geometric mean of sizes
     after: float = 0.0
 
@@ -49,7 +48,7 @@ class Tuning:
         enc, comm = self._measure_enc(), self._measure_comm()
         try:
             self.model = fit.model(comm, enc)
-        except Refusal:                     # the numbers all the same
+        except Refusal:                     # print the measurements all the same
             say(table.text("samples", [{"what": what, **sample._asdict()} for what, samples in
                                              (("plain", comm), ("encryption", enc)) for sample in samples]))
             raise
@@ -70,7 +69,7 @@ class Tuning:
         return self.site.plan.crypt(label, "crypt_transport=pml", *settings)
 
     def _measure_enc(self) -> list[fit.Sample]:
-        result = self.site.start("seal", ENC_SIZES)
+        result = self.site.seal(ENC_SIZES)
         for threads, most in result.said("processors", 2):
             self.processors, self.most_threads = int(threads), int(most)
         self.provider = " ".join(name for [name] in result.said("provider", 1))
@@ -139,9 +138,9 @@ class Tuning:
         pieces += [f"encryption    from {piece.start:8.0f} B: alpha {piece.alpha:7.2f} us, A {piece.first:8.1f} MB/s, "
                    f"B {piece.next:8.1f} MB/s" for piece in model.enc]
         text = words("fitted", bits=self.site.plan.bits, provider=self.provider, processors=count(self.processors, "processor"),
-                     threads=count(self.most_threads, "thread"), pieces="\n".join(pieces), cells=table.text("cells", self.cells),
-                     median=median(predicted), largest=max(predicted), count=len(predicted),
-                     papers=median(self.errors("papers_us")))
+                     threads=count(self.most_threads, "thread"), pieces="\n".join(pieces),
+                     cells=table.text("cells", self.cells), median=median(predicted), largest=max(predicted),
+                     count=len(predicted), papers=median(self.errors("papers_us")))
         return (text + (words("searched", **self.chosen, before=self.before, after=self.after) if self.before else "")).rstrip()
 
     def panels(self) -> list[Panel]:

@@ -11,7 +11,6 @@ import signal
 import sys
 import textwrap
 import time
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Callable, Iterator, NamedTuple, TextIO
 
@@ -20,7 +19,7 @@ SIZE_MAX = 2**64 - 1
 
 
 class Refusal(Exception):
-    """The end of a verb, with an exit code and a sentence for the user, and what a job said before."""
+    """Ends a verb: an exit code, a sentence for the user, and what a job printed before."""
 
     def __init__(self, code: int, text: str, before: str = "") -> None:
         super().__init__(text)
@@ -33,12 +32,12 @@ def require(holds: bool, text: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """For a terminal: a '?' for everything in it that could be a command."""
+    """For a terminal: a '?' instead of every character that could be part of a command to it."""
     return "".join(c if c in "\n\t" or c.isprintable() else "?" for c in text)
 
 
 def say(text: str) -> None:
-    """At once: what is measured next."""
+    """Prints at once, even into a pipe."""
     print(harmless(text), flush=True)
 
 
@@ -113,16 +112,12 @@ def described(name: str, section: str) -> dict[str, str]:
 
 
 def words(part: str, **values: Any) -> str:
-    """A part of texts.rst, with these values."""
-    return sections("texts")[part].format(**values)
+    """A part of texts.rst, with these values and the date."""
+    return sections("texts")[part].format(date=time.strftime("%Y-%m-%d", time.gmtime()), **values)
 
 
 def count(number: int, word: str) -> str:
     return f"{number} {word}{'s' if number != 1 else ''}"
-
-
-def today() -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 class Option(NamedTuple):
@@ -151,7 +146,7 @@ class Verb:
                         in re.findall(OPTION, self.sections["options"], re.MULTILINE)]
 
     def parse(self, arguments: list[str]) -> SimpleNamespace:
-        """Every option by its name, '-' as '_'.  One that was not given and has no default is None, or False if it is a flag."""
+        """Every option by its name, '-' as '_'.  One without a value is None, or False if it is a flag."""
         table = {f"--{option.name}": option for option in self.options}
         values = {name: option.value(option.fallback) if option.fallback else None if option.argument else False
                   for name, option in table.items()}
@@ -187,7 +182,7 @@ def cannot_write(path: str, error: OSError) -> Refusal:
 
 
 def writable(*paths: str | None) -> None:
-    """Can they be written?  Asked before a long measurement.  A file that is not there is not left behind."""
+    """Checks before a long measurement that they can be written.  Leaves no file behind that was not there."""
     for path in paths:
         if path not in (None, "-"):
             there = os.path.lexists(path)
@@ -214,7 +209,7 @@ def writing(path: str) -> Iterator[TextIO]:
 
 
 class Tool(NamedTuple):
-    """What started this, and how."""
+    """How mpicrypt started this program."""
     path: str
     profiles: str
     words: list[str]
@@ -225,8 +220,7 @@ def complain(verb: str, refusal: Refusal) -> None:
 
 
 def run(verb: Verb, main: Callable[[SimpleNamespace, Tool], int | None]) -> int:
-    """The exit code.  The command is MPICRYPT PROFILES ARGUMENT...  What is printed must reach its file: a full disk is a
-    failure."""
+    """Returns the exit code.  The command is MPICRYPT PROFILES ARGUMENT...  Output that cannot be written is a failure."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -246,5 +240,5 @@ def run(verb: Verb, main: Callable[[SimpleNamespace, Tool], int | None]) -> int:
     except OSError as error:
         code = FAILED
         print(f"mpicrypt {verb.name}: cannot write to standard output: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # drop what is still buffered
     return code
