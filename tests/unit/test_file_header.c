@@ -273,7 +273,7 @@ static cache_t *change(changing_t *c, const front_t *front, uint64_t *to)
     opal_cryptfile_copy_state_t *copy = &next.copies[next.chosen];
     *to = ++copy->map->generation;
     authenticate(copy);
-    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_places_change(&cache->super, now.copies[now.chosen].map, copy->map));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_replace(&cache->super, now.copies[now.chosen].map, copy->map));
     one_close(&now);
     one_close(&next);
     return cache;

@@ -10,7 +10,7 @@
  *     others                                                               | taken?
  *
  *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
- *     others          | read |                       | lock, read  |     in FILE.mpicrypt.probe.NUMBER
+ *     others          | read |                       | lock, read  |     in .mpicrypt-probe.NUMBER
  *
  * The second write also lengthens that file: new space is allocated at its end.
  * Rank 0 holds the first lock throughout, so that communicators that open the same file
@@ -113,10 +113,12 @@ static int write_and_look(ompi_common_cryptmpio_file_t *state, ompi_common_crypt
     return error;
 }
 
-/* A name that nobody else has, from a random number. */
+/* In the file's directory, a name that nobody else has.  (The file's own may have 255 bytes.) */
 static void name_probe(const ompi_common_cryptmpio_file_t *state, uint64_t number, char name[NAME_BYTES])
 {
-    snprintf(name, NAME_BYTES, "%s.mpicrypt.probe.%016" PRIx64, state->path, number);
+    const char *slash = strrchr(state->path, '/');
+
+    snprintf(name, NAME_BYTES, "%.*s.mpicrypt-probe.%016" PRIx64, NULL == slash ? 0 : (int) (slash + 1 - state->path), state->path, number);
 }
 
 /* `creating` as for open(2). */

@@ -67,11 +67,11 @@ int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const 
         return rc;
     }
     for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc; ++place) {
-        rc = NULL != look ? has_as_read(state, look, place, &has) : opal_cryptfile_place_look(storage, now, place, &holds);
+        rc = NULL != look ? has_as_read(state, look, place, &has) : opal_cryptfile_place_holds(storage, now, place, &holds);
         *late = *late || (OPAL_CRYPT_OK == rc && (!has || OPAL_CRYPTFILE_PLACE_OTHER == holds));
     }
     if (OPAL_CRYPT_OK == rc && !*late) {
-        rc = opal_cryptfile_places_change(storage, now, next);
+        rc = opal_cryptfile_map_replace(storage, now, next);
         rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, next) : rc;
     }
     (void) storage->unlock(storage, 0, 1);

@@ -82,7 +82,7 @@ static int store(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
         return mpicrypt_error(MPICRYPT_FAILED, "%s: its keys are longer now than there is room for in the file; 'mpicrypt file "
                               "reencrypt' makes a file that has it", file->path);
     }
-    rc = rc ? rc : opal_cryptfile_places_change(&file->posix.super, now, file->map);
+    rc = rc ? rc : opal_cryptfile_map_replace(&file->posix.super, now, file->map);
     rc = rc ? rc : wipe_behind(file);
     rc = rc ? rc : ompi_common_cryptmpio_posix_attribute_write(&file->posix, file->map);
     rc = rc ? rc : ompi_common_cryptmpio_posix_sync(&file->posix);

@@ -105,12 +105,12 @@ typedef enum {
     OPAL_CRYPTFILE_PLACE_OTHER,
     OPAL_CRYPTFILE_PLACE_DAMAGED
 } opal_cryptfile_place_t;
-int opal_cryptfile_place_look(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place,
+int opal_cryptfile_place_holds(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place,
                               opal_cryptfile_place_t *holds);
 
 /* Replace `now`, the map that counts, by `next`.  A place that does not have `now` gets it first.  Then the caller writes
  * the attribute.  ERR_STORAGE with ENOSPC: it does not fit. */
-int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next);
+int opal_cryptfile_map_replace(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next);
 
 #pragma GCC visibility pop
 

@@ -134,7 +134,7 @@ int opal_cryptfile_make_end(opal_cryptfile_storage_t *storage, const opal_cryptf
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_put(storage, &map->geometry, OPAL_CRYPTFILE_STATE_OPEN) : rc;
 }
 
-int opal_cryptfile_place_look(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place,
+int opal_cryptfile_place_holds(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *map, unsigned place,
                               opal_cryptfile_place_t *holds)
 {
     opal_cryptfile_header_t header = {.geometry = map->geometry};
@@ -154,13 +154,13 @@ int opal_cryptfile_place_look(opal_cryptfile_storage_t *storage, const opal_cryp
     return rc;
 }
 
-int opal_cryptfile_places_change(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next)
+int opal_cryptfile_map_replace(opal_cryptfile_storage_t *storage, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next)
 {
     opal_cryptfile_place_t holds;
     int rc = sync_all(storage, OPAL_CRYPT_OK);
 
     for (unsigned i = 0; i < 2 && OPAL_CRYPT_OK == rc; ++i) {
-        rc = opal_cryptfile_place_look(storage, now, i, &holds);
+        rc = opal_cryptfile_place_holds(storage, now, i, &holds);
         if (OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_PLACE_HAS != holds) {
             rc = sync_all(storage, put_map(storage, now, i, rc));
         }
