@@ -115,6 +115,43 @@ static void test_forged(void)
     memory_free(&last);
 }
 
+/* The last write of an overwrite, its entry, was cut anywhere behind the flags: other blocks do not get the room that has
+ * the version, nor does the block itself, until the entry is whole. */
+static void test_entry_cut(void)
+{
+    enum { SLOT = OPAL_CRYPTFILE_SLOT_BYTES, FLAGS = 4 };
+    memory_t memory, before, after;
+    unsigned wrong = 0;
+
+    memory_init(&memory);
+    memory_init(&before);
+    memory_init(&after);
+    start(&after);
+    opal_cryptfile_t *file = opened(&after);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 5 * B, two + 5 * B, B));
+    memory_copy(&before, &after);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 5 * B, three + 5 * B, B));
+    opal_cryptfile_destroy(file);
+    const size_t entry = entry_place(5, B);
+    const size_t newer = entry + (0 == memcmp(before.bytes + entry, after.bytes + entry, SLOT) ? SLOT : 0);
+    for (size_t cut = FLAGS; cut < SLOT; ++cut) {
+        for (uint64_t block = 4; block <= 20; block += 8) {
+            memory_copy(&memory, &after);
+            memcpy(memory.bytes + newer + cut, before.bytes + newer + cut, SLOT - cut);
+            wrong += !reads_as(&memory, 5, three);
+            file = opened(&memory);
+            wrong += OPAL_CRYPT_OK != put_bytes(file, block * B, one + block * B, 3 * B);
+            opal_cryptfile_destroy(file);
+            wrong += !reads_as(&memory, 5, 4 == block ? one : three) || !reads_as(&memory, block, one);
+        }
+    }
+    UNIT_GROUP("an entry that was cut within a slot: %u wrong", wrong);
+    UNIT_CHECK(0 == wrong);
+    memory_free(&memory);
+    memory_free(&before);
+    memory_free(&after);
+}
+
 int main(void)
 {
     providers_init();
@@ -123,6 +160,7 @@ int main(void)
     fill(three, SIZE, 3);
     UNIT_GROUP("marks and rooms as somebody else wants them");
     test_forged();
+    test_entry_cut();
     providers_fini();
     return unit_done();
 }

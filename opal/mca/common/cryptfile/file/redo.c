@@ -68,6 +68,8 @@ typedef struct candidate {
     opal_cryptfile_t *file;
     opal_cryptfile_work_t *work;        /* for this block alone */
     const opal_cryptfile_range_t *held; /* the block locks that the call holds */
+    const opal_cryptfile_blockrun_t *run;
+    opal_cryptfile_slots_t *slots;      /* of the run's blocks, as the call read them */
     uint32_t number;
     const uint8_t *head;
     opal_cryptfile_redo_room_t redo;
@@ -86,8 +88,8 @@ static bool is_named(candidate_t *l, uint64_t head_at, uint64_t size)
            opal_cryptfile_locate(l->file, region, l->redo.block * map->regions[region].block_bytes, &offset, &together) && offset < size;
 }
 
-/* Does the mark of the block lead to a version that is whole?  Only the holder of a room's lock sets marks to it: so
- * a block seen without a mark, even without the block's lock, will not get one. */
+/* Does the block's mark, or an entry that was cut and names the room, lead to a version that is whole?  Only the holder of
+ * a room's lock writes either: so a block seen without, even without the block's lock, will not get one. */
 static int is_needed(const candidate_t *l, bool *needed)
 {
     uint8_t *cipher = l->work->old + l->file->map->regions[l->redo.region].block_bytes;
@@ -97,8 +99,8 @@ static int is_needed(const candidate_t *l, bool *needed)
     int rc = opal_cryptfile_entries_read(l->file, l->work, l->redo.region, l->redo.block, 1, &entry_at);
     int newer = OPAL_CRYPT_OK == rc ? opal_cryptfile_entry_newer(slots->slot) : -1;
 
-    *needed = newer >= 0 && slots->behind && l->number == slots->slot[!newer].redo &&
-              opal_cryptfile_slot_same(&l->redo.before, &slots->slot[newer]);
+    *needed = newer >= 0 && opal_cryptfile_redo_follows(slots->slot, l->number, &l->redo) &&
+              !opal_cryptfile_slot_same(&l->redo.slot, &slots->slot[newer]);    /* the entry is not all there yet */
     if (*needed) {
         rc = opal_cryptfile_redo_read(l->file, l->redo.region, l->redo.block, l->number, &again, cipher, needed);
         *needed = OPAL_CRYPT_OK == rc && *needed &&
@@ -126,6 +128,9 @@ static int finish_needed(const candidate_t *l, bool *is_free)
     } else if (needed) {
         rc = opal_cryptfile_finish(l->file, l->work, l->redo.region, l->redo.block, l->work->plain, &found, &l->work->slots[0]);
         rc = OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_TORN == rc ? OPAL_CRYPT_OK : rc;
+    }
+    if (ours && l->redo.region == l->run->region && l->redo.block - l->run->first < l->run->count) {
+        memcpy(l->slots[l->redo.block - l->run->first].slot, l->work->slots[0].slot, sizeof(l->work->slots[0].slot));
     }
     rc = ours ? rc : opal_cryptfile_range_unlock(l->file, &range, rc);
     *is_free = OPAL_CRYPT_OK == rc;
@@ -201,7 +206,8 @@ static int take_some(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const 
     rc = file->storage->read(file->storage, &extent, 1);
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_size(file, &size) : rc;
     for (uint32_t i = 0; i < count && OPAL_CRYPT_OK == rc; ++i) {
-        candidate_t candidate = {.file = file, .held = work->held, .number = first + i, .head = heads[i], .blocked = &obstacle->blocked};
+        candidate_t candidate = {.file = file, .held = work->held, .run = run, .slots = work->slots, .number = first + i,
+                                 .head = heads[i], .blocked = &obstacle->blocked};
         uint64_t head_at = at + i * HEAD_BYTES;
         rc = free_one(&candidate, head_at, size, &is_free);
         if (OPAL_CRYPT_OK == rc && is_free) {
