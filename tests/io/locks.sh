@@ -37,14 +37,15 @@ for kind in ofd old; do
     hold $kind $blocks
     vcluster mpirun -n 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file" > out 2>&1 &
     job=$!
-    until grep -q 'waits for a lock of an encrypted file' out; do
-        kill -0 $job || fail "$kind: it ended: $(cat out)"
+    # The other process may report first: it waits for the one that waits for the holder.
+    until grep -q "^  process:  $holder\$" out; do
+        kill -0 $job || fail "$kind: it ended, and nobody named process $holder: $(cat out)"
         sleep 0.1
     done
     kill $holder
     wait $job || fail "$kind: $(cat out)"
     cat out
-    grep -q "^  process:  $holder\$" out || fail "$kind: not which process, $holder"
+    grep -q 'waits for a lock of an encrypted file' out || fail "$kind: not what it waits for"
     grep -q "^  file:     $locked\$" out || fail "$kind: not which file"
 done
 
