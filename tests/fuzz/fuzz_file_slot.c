@@ -42,15 +42,14 @@ static void redo(const uint8_t *data)
 static void key(const uint8_t *data, size_t size)
 {
     opal_cryptfile_wrapped_t wrapped = {.bytes = (uint16_t) size};
-    opal_cryptfile_keystore_backend_t backend;
     opal_cryptfile_keystore_record_t record;
-    uint16_t version;
+    opal_cryptfile_wrapped_by_t by;
     size_t used;
     char again[2 * OPAL_CRYPTFILE_RECORD_TEXT_MAX];
 
     if (size <= sizeof(wrapped.blob)) {
         memcpy(wrapped.blob, data, size);
-        (void) opal_cryptfile_wrapped_parse(&wrapped, &backend, &version);
+        (void) opal_cryptfile_wrapped_parse(&wrapped, &by);
     }
     if (OPAL_CRYPT_OK == opal_cryptfile_keystore_record_parse((const char *) data, size, &used, &record)) {
         int bytes = opal_cryptfile_keystore_record_write(&record, again, sizeof(again));

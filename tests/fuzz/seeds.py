@@ -47,9 +47,9 @@ def main(directory):
     for entry in (bytes(96), slot[1] + bytes(48), slot[0] + slot[1], slot[1] + struct.pack("<I", 4 | 7 << 8) + bytes(44),
                   struct.pack("<IIQ", 4095, 0, 2 ** 33) + slot[0] + slot[0] + bytes(16)):
         put("slot", entry)
-    put("slot", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\ncreated 1800000000\nnot-after 0\n"
+    put("slot", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\nfingerprint 000102030405060708090a0b0c0d0e0f\ncreated 1800000000\nnot-after 0\n"
                    b"state active\nchanges 0\nowners 0 1000\nescrow 00ff\n")
-    put("slot", struct.pack("<BBHH", 1, 1, 1, 40) + bytes(42))
+    put("slot", struct.pack("<BBH16sQH", 1, 1, 1, b"f" * 16, 1800000000, 40) + bytes(42))
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ except OSError:
     pass
 uuid, geometry = header_of(old[:512])
 for region in whole_map(old[geometry.map_place(1):][:geometry.m], uuid).regions:
-    if region.encrypted and region.wrapped[6:46] in new:
+    if region.encrypted and region.wrapped[30:70] in new:
         print(region.label.decode())
 END
 wrapped() { python3 -B wrapped.py "$SRC/tests/vectors" "$1" "$2"; }

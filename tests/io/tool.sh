@@ -75,7 +75,7 @@ echo "--- rekey"
 # The last region's.
 wrapped() { python3 -c "
 m = open('$1', 'rb').read()[$(map_at "$1"):]
-print(m[:$(map_bytes "$1")][-80:-32].hex())"; }
+print(m[:$(map_bytes "$1")][-74:-34].hex())"; }
 old=$(wrapped made)
 must key rotate lab
 says "version 2, was 1" file rekey "$(here made)"

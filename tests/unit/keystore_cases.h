@@ -78,7 +78,14 @@ static inline void case_wrap(opal_cryptfile_keystore_t *keystore, const char *di
 
     UNIT_GROUP("wrap and unwrap");
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why));
-    UNIT_CHECK(48 == wrapped.bytes && 1 == wrapped.blob[0] && backend == wrapped.blob[1]);
+    UNIT_CHECK(72 == wrapped.bytes && 1 == wrapped.blob[0] && backend == wrapped.blob[1]);
+    opal_cryptfile_keystore_record_t lab, others;
+    opal_cryptfile_wrapped_by_t by;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "lab", 0, &lab, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "other", 0, &others, &why));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(&wrapped, &by) && NOW == by.created && 1 == by.version);
+    UNIT_EQUAL_BYTES(lab.fingerprint, by.fingerprint, sizeof(by.fingerprint));
+    UNIT_CHECK(0 != memcmp(lab.fingerprint, others.fingerprint, sizeof(by.fingerprint)));
     UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "lab", &wrapped, out, &grant, &why));
     UNIT_EQUAL_BYTES(out, case_key, 32);
     UNIT_CHECK(OPAL_CRYPTFILE_GRANT_SEAL == grant && OPAL_CRYPTFILE_GRANT_SEAL == opal_cryptfile_keystore_grant(keystore, "lab"));
@@ -90,13 +97,19 @@ static inline void case_wrap(opal_cryptfile_keystore_t *keystore, const char *di
         other = wrapped;
         other.blob[at] ^= 0x20;
         memset(out, 1, sizeof(out));
+        if (at >= 4 && at < 28) {       /* fingerprint and created: nothing is decided by them */
+            UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "lab", &other, out, &grant, NULL));
+            UNIT_EQUAL_BYTES(out, case_key, 32);
+            UNIT_CHECK(!opal_cryptfile_wrapped_alike(&wrapped, &other));
+            continue;
+        }
         opened += OPAL_CRYPT_OK == unwrap(keystore, "lab", &other, out, &grant, NULL) ||
                   OPAL_CRYPTFILE_GRANT_NONE != grant || 0 != out[0];
     }
-    for (unsigned bytes = 0; bytes < 60; ++bytes) {
+    for (unsigned bytes = 0; bytes < 90; ++bytes) {
         other = wrapped;
         other.bytes = (uint16_t) bytes;
-        opened += 48 != bytes && OPAL_CRYPT_OK == unwrap(keystore, "lab", &other, out, &grant, NULL);
+        opened += 72 != bytes && OPAL_CRYPT_OK == unwrap(keystore, "lab", &other, out, &grant, NULL);
     }
     UNIT_CHECK(0 == opened);
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "other", &wrapped, out, &grant, &why));
@@ -187,12 +200,12 @@ static inline void case_escrow(opal_cryptfile_keystore_t *keystore, const char *
         snprintf(private_pem, sizeof(private_pem), "%s/%s.pem", recovery, kinds[i]);
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_escrow(keystore, "kept", public_pem, &why));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "kept", case_uuid, case_key, &wrapped, &why));
-        UNIT_CHECK(wrapped.bytes > 48);
+        UNIT_CHECK(wrapped.bytes > 72);
         memset(out, 0, sizeof(out));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_wrapped_recover(&wrapped, private_pem, true, out, &why));
         UNIT_EQUAL_BYTES(out, case_key, 32);
         unsigned opened = 0;
-        for (unsigned at = 48; at < wrapped.bytes; ++at) {
+        for (unsigned at = 72; at < wrapped.bytes; ++at) {
             other = wrapped;
             other.blob[at] ^= 1;
             opened += OPAL_CRYPT_OK == opal_cryptfile_wrapped_recover(&other, private_pem, true, out, NULL);

@@ -39,7 +39,8 @@ static void check_region(sample_t *sample, opal_cryptfile_map_t *built, const ve
     uint32_t number = (uint32_t) number_of(vector, "number"), region, count;
     const opal_cryptfile_region_t *read = &sample->map->regions[number];
     opal_cryptfile_region_ask_t ask = {.encrypted = 1 == number_of(vector, "encrypted"), .tiling = &tiling};
-    uint8_t mac[32], wrapped_key[32];
+    uint8_t mac[32], wrapped_key[32], fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES];
+    opal_cryptfile_wrapped_by_t by;
     bool added;
 
     count = read_runs(vector_text(vector, "runs"), runs, 16);
@@ -61,8 +62,11 @@ static void check_region(sample_t *sample, opal_cryptfile_map_t *built, const ve
         UNIT_EQUAL_BYTES(mac, read->mac, 32);
         UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_check(sample->map, number, sample->data_keys[number]));
         vector_bytes(vector, "key", wrapped_key, 32);
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_rfc3394_unwrap(wrapped_key, read->wrapped->blob + 6, mac));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_rfc3394_unwrap(wrapped_key, read->wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT, mac));
         UNIT_EQUAL_BYTES(mac, sample->data_keys[number], 32);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(read->wrapped, &by) && 1 == by.version && 1772323200 == by.created);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_fingerprint_of_key(wrapped_key, fingerprint));
+        UNIT_EQUAL_BYTES(fingerprint, by.fingerprint, sizeof(fingerprint));
     }
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_map_add(built, &ask, &region, &added, NULL));
     UNIT_CHECK(added && region == number);
@@ -262,13 +266,13 @@ static void test_adding(void)
     unsigned refused = 0;
     for (uint64_t i = 0; i < OPAL_CRYPTFILE_REGIONS_MAX; ++i) {
         refused += OPAL_CRYPT_OK != add(map, i * 10, OPAL_CRYPTFILE_REGIONS_MAX * 10, 10, false, "many", 4096, &why);
-        map->regions[i].wrapped->bytes = 48;
+        map->regions[i].wrapped->bytes = 72;
     }
     UNIT_CHECK(0 == refused);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == add(map, 0, 1, 1, true, "many", 4096, &why));
     map->generation = 1;
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_geometry_choose(map, opal_cryptfile_map_bytes(map)));
-    UNIT_CHECK(88 + OPAL_CRYPTFILE_REGIONS_MAX * (32 + 16 + 4 + 34 + 48) == opal_cryptfile_map_bytes(map));
+    UNIT_CHECK(88 + OPAL_CRYPTFILE_REGIONS_MAX * (32 + 16 + 4 + 34 + 72) == opal_cryptfile_map_bytes(map));
     uint8_t *all = malloc(opal_cryptfile_map_bytes(map));
     opal_cryptfile_map_t *again = NULL;
     opal_cryptfile_map_write(map, all);

@@ -266,7 +266,7 @@ static void leave_bytes(const char *name, const char *what, const void *bytes, s
 /* Put a header, and a map with wrapped keys, in front of what the engine made. */
 static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_map_t *of, const shadow_t *shadow)
 {
-    static const uint8_t label_key[32] = "the key of a label, of 32 bytes", head[6] = {1, 1, 1, 0, 40, 0};
+    static const uint8_t label_key[32] = "the key of a label, of 32 bytes", head[4] = {1, 1, 1, 0};
     opal_cryptfile_map_t *map = (opal_cryptfile_map_t *) (uintptr_t) of;
     opal_cryptfile_header_t header = {.geometry = map->geometry};
     uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], *bytes = memory->bytes;
@@ -275,8 +275,9 @@ static void leave_file(const char *name, memory_t *memory, const opal_cryptfile_
         opal_cryptfile_region_t *region = &map->regions[i];
         if (region->encrypted) {
             memset(data_key, (int) (17 * i + 3), sizeof(data_key));        /* as open_file has it */
-            *region->wrapped = (opal_cryptfile_wrapped_t){.bytes = 48};
+            *region->wrapped = (opal_cryptfile_wrapped_t){.bytes = 72};
             memcpy(region->wrapped->blob, head, sizeof(head));
+            region->wrapped->blob[28] = 40;
             UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_rfc3394_wrap(label_key, data_key, region->wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT));
             UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_map_mac(map, i, data_key, region->mac));
         }

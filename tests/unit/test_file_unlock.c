@@ -7,6 +7,7 @@
 #include "keystore_cases.h"
 
 #include "opal/mca/common/cryptfile/file/header.h"
+#include "opal/mca/common/cryptfile/keystore/keystore_object.h"
 
 enum { REGIONS = 60, ROW = 100 };
 
@@ -109,9 +110,9 @@ static void case_forged(opal_cryptfile_map_t *map)
         region->mac[i % OPAL_CRYPTFILE_MAP_MAC_BYTES] ^= 1;
         accepted += !refused(try(map, NULL, 0), "file-map-forged", i);
         region->mac[i % OPAL_CRYPTFILE_MAP_MAC_BYTES] ^= 1;
-        region->wrapped->blob[6 + i % 40] ^= 1;
+        region->wrapped->blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + i % 40] ^= 1;
         accepted += !refused(try(map, NULL, 0), "file-map-other-key", i);
-        region->wrapped->blob[6 + i % 40] ^= 1;
+        region->wrapped->blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + i % 40] ^= 1;
     }
     UNIT_CHECK(0 == accepted && OPAL_CRYPT_OK == try(map, NULL, 0));
 }
@@ -133,9 +134,9 @@ static void case_known(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
     map->regions[REGIONS].mac[3] ^= 1;
     UNIT_CHECK(refused(try(map, keys, REGIONS), "file-map-forged", REGIONS));
     map->regions[REGIONS].mac[3] ^= 1;
-    map->regions[REGIONS].wrapped->blob[20] ^= 1;
+    map->regions[REGIONS].wrapped->blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + 14] ^= 1;
     UNIT_CHECK(refused(try(map, keys, REGIONS), "file-map-other-key", REGIONS));
-    map->regions[REGIONS].wrapped->blob[20] ^= 1;
+    map->regions[REGIONS].wrapped->blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + 14] ^= 1;
     ++map->regions[1].tiling.displacement;
     UNIT_CHECK(refused(try(map, keys, REGIONS + 1), "file-map-forged", 0));
     --map->regions[1].tiling.displacement;

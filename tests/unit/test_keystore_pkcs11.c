@@ -5,6 +5,8 @@
  */
 #include "keystore_cases.h"
 
+#include "opal/mca/common/cryptfile/keystore/keystore_object.h"
+
 #if __has_include(<p11-kit-1/p11-kit/pkcs11.h>)
 #define OMPI_CRYPT_HAVE_PKCS11      /* it has the header; whether the core was built with it is seen at run time */
 #include "opal/mca/common/cryptfile/keystore/p11.h"
@@ -122,7 +124,7 @@ static void case_flaky(opal_cryptfile_keystore_t *keystore)
     UNIT_EQUAL_BYTES(out, case_key, 32);
     unwraps_fail = 0;
     other = wrapped;
-    other.blob[20] ^= 1;
+    other.blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + 14] ^= 1;
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "lab", &other, out, &grant, &why));
     every_other = 1;            /* the wrong blob fails, the known key goes through, the wrong blob fails */
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "lab", &other, out, &grant, &why));

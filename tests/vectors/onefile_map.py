@@ -16,6 +16,7 @@ ALGORITHMS = {1: ("aes-128-gcm", 16), 2: ("aes-192-gcm", 24), 3: ("aes-256-gcm",
 KIND_MAP, KIND_DIGEST = 4, 5    # 1 to 3 belonged to files of development versions
 HEAD = 88
 HEADER = 84                     # and zeros up to 512
+CREATED = 1772323200            # 2026-03-01: when the labels' keys were made
 
 
 def crc32c(data, table=[]):
@@ -36,14 +37,21 @@ def expand(secret, label, context, length):
     return HKDFExpand(algorithm=hashes.SHA256(), length=length, info=info).derive(secret)
 
 
-def wrap(key, data_key, version=1, backend=1):
-    return struct.pack("<BBHH", 1, backend, version, 40) + aes_key_wrap(key, data_key) + struct.pack("<H", 0)
+def fingerprint(key):
+    return hashlib.sha256(b"ompi-crypt v1 key fingerprint" + aes_key_wrap(key, b"ompi-crypt fingerprint 1")).digest()[:16]
+
+
+def wrap(key, data_key, version=1, backend=1, created=CREATED):
+    head = struct.pack("<BBH16sQH", 1, backend, version, fingerprint(key), created, 40)
+    return head + aes_key_wrap(key, data_key) + struct.pack("<H", 0)
 
 
 def unwrap(key, blob):
-    need(len(blob) >= 48 and (blob[0], struct.unpack("<H", blob[4:6])[0]) == (1, 40), "wrapped key")
+    """Fingerprint and created decide nothing."""
+    need(len(blob) >= 72 and blob[0] == 1 and struct.unpack("<QH", blob[20:30])[0] < 2 ** 63, "wrapped key")
+    need(struct.unpack("<HH", blob[28:30] + blob[70:72]) == (40, len(blob) - 72), "wrapped key")
     try:
-        return aes_key_unwrap(key, blob[6:46])
+        return aes_key_unwrap(key, blob[30:70])
     except InvalidUnwrap:
         raise Bad("wrapped key") from None
 

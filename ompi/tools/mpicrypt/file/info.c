@@ -37,14 +37,13 @@ static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const 
 {
     static const char *const grants[] = {"none", "decrypts", "yes"};
     const opal_cryptfile_region_t *region = &map->regions[number];
-    opal_cryptfile_keystore_backend_t backend;
-    uint16_t version = 0;
+    opal_cryptfile_wrapped_by_t by;
 
     mpicrypt_table_count(table, number);
     mpicrypt_table_text(table, region->encrypted ? opal_cryptfile_algorithm_name(region->cipher) : "plain");
     mpicrypt_table_text(table, region->encrypted ? region->label : "-");
-    if (region->encrypted && OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(region->wrapped, &backend, &version)) {
-        mpicrypt_table_count(table, version);
+    if (region->encrypted && OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(region->wrapped, &by)) {
+        mpicrypt_table_count(table, by.version);
     } else {
         mpicrypt_table_text(table, "-");
     }

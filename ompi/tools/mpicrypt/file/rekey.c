@@ -16,10 +16,9 @@
 
 static int version_of(const opal_cryptfile_wrapped_t *wrapped)
 {
-    opal_cryptfile_keystore_backend_t backend;
-    uint16_t version;
+    opal_cryptfile_wrapped_by_t by;
 
-    return OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(wrapped, &backend, &version) ? version : 0;
+    return OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(wrapped, &by) ? by.version : 0;
 }
 
 /* `before` gets the previous versions. */

@@ -86,7 +86,7 @@ static int check_key_directory(const opal_cryptfile_keystore_t *keystore, opal_c
                              keystore->directory, name);
 }
 
-static int file_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+static int file_create(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record,
                        opal_crypt_why_t *why)
 {
     int rc = check_key_directory(keystore, why);
@@ -95,9 +95,10 @@ static int file_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile
     if (OPAL_CRYPT_OK != rc || NULL == content) {
         return OPAL_CRYPT_OK != rc ? rc : OPAL_CRYPT_ERR_MEMORY;
     }
-    content->record = *record;
     opal_crypt_random(content->key, sizeof(content->key));
-    rc = opal_cryptfile_key_file_store(keystore, content, true, why);
+    rc = opal_cryptfile_fingerprint_of_key(content->key, record->fingerprint);
+    content->record = *record;
+    rc = rc ? rc : opal_cryptfile_key_file_store(keystore, content, true, why);
     opal_crypt_secmem_free(content);
     return rc;
 }

@@ -234,9 +234,43 @@ static int check_ours(token_t *token, CK_OBJECT_HANDLE handle, const char *name,
                                    "%s: there is a key of this id that was not made by mpicrypt key", name);
 }
 
+/* `key` gets 8 bytes longer. */
+static CK_RV wrap_once(token_t *token, CK_OBJECT_HANDLE kek, const uint8_t *key, CK_ULONG key_bytes, uint8_t *wrapped)
+{
+    CK_MECHANISM mechanism = {CKM_AES_KEY_WRAP, NULL, 0};
+    CK_ATTRIBUTE attributes[] = {ATTRIBUTE(CKA_CLASS, secret_class), ATTRIBUTE(CKA_KEY_TYPE, generic_type),
+                                 ATTRIBUTE(CKA_TOKEN, no), ATTRIBUTE(CKA_EXTRACTABLE, yes),
+                                 {CKA_VALUE, (void *) (uintptr_t) key, key_bytes}};
+    CK_OBJECT_HANDLE object;
+    CK_ULONG bytes = key_bytes + 8;
+    CK_RV rv = token->call->C_CreateObject(token->session, attributes, 5, &object);
+
+    if (CKR_OK == rv) {
+        rv = token->call->C_WrapKey(token->session, &mechanism, kek, object, wrapped, &bytes);
+        token->call->C_DestroyObject(token->session, object);
+        rv = CKR_OK == rv && key_bytes + 8 != bytes ? CKR_GENERAL_ERROR : rv;
+    }
+    return rv;
+}
+
+/* The token wraps a known text, from which the fingerprint is made: its key cannot be hashed outside. */
+static int token_fingerprint(token_t *token, opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
+{
+    uint8_t known[OPAL_CRYPTFILE_KNOWN_BYTES + 8];
+    CK_OBJECT_HANDLE kek;
+    int rc = key_object(token, record->label, record->version, &kek, why);
+    CK_RV rv = OPAL_CRYPT_OK != rc ? CKR_OK
+                                   : wrap_once(token, kek, (const uint8_t *) OPAL_CRYPTFILE_KNOWN, OPAL_CRYPTFILE_KNOWN_BYTES, known);
+
+    rc = CKR_OK != rv ? opal_cryptfile_p11_refuse(why, "C_WrapKey", rv) : rc;
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_fingerprint_make(known, record->fingerprint) : rc;
+    opal_crypt_wipe(known, sizeof(known));
+    return rc;
+}
+
 /* The key first: a key without a record has never been used, since its maker was killed; the next
  * process that creates this version takes it over. */
-static int p11_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+static int p11_create(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record,
                       opal_crypt_why_t *why)
 {
     token_t *token = keystore->token;
@@ -253,6 +287,7 @@ static int p11_create(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_
     if (OPAL_CRYPT_OK == rc) {
         rc = 1 == found ? check_ours(token, keys[0], name, why) : generate(token, record, why);
     }
+    rc = OPAL_CRYPT_OK == rc ? token_fingerprint(token, record, why) : rc;
     return OPAL_CRYPT_OK == rc ? put_record(token, record, why) : rc;
 }
 
@@ -278,32 +313,13 @@ static int p11_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_
 
 /* ---- using ---- */
 
-static CK_RV wrap_once(token_t *token, CK_OBJECT_HANDLE kek, const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
-                       uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES])
-{
-    CK_MECHANISM mechanism = {CKM_AES_KEY_WRAP, NULL, 0};
-    CK_ATTRIBUTE attributes[] = {ATTRIBUTE(CKA_CLASS, secret_class), ATTRIBUTE(CKA_KEY_TYPE, generic_type),
-                                 ATTRIBUTE(CKA_TOKEN, no), ATTRIBUTE(CKA_EXTRACTABLE, yes),
-                                 {CKA_VALUE, (void *) (uintptr_t) data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES}};
-    CK_OBJECT_HANDLE object;
-    CK_ULONG bytes = OPAL_CRYPTFILE_RFC3394_BYTES;
-    CK_RV rv = token->call->C_CreateObject(token->session, attributes, 5, &object);
-
-    if (CKR_OK == rv) {
-        rv = token->call->C_WrapKey(token->session, &mechanism, kek, object, wrapped, &bytes);
-        token->call->C_DestroyObject(token->session, object);
-        rv = CKR_OK == rv && OPAL_CRYPTFILE_RFC3394_BYTES != bytes ? CKR_GENERAL_ERROR : rv;
-    }
-    return rv;
-}
-
 static int p11_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                     const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
                     opal_crypt_why_t *why)
 {
     CK_OBJECT_HANDLE kek;
     int rc = key_object(keystore->token, record->label, record->version, &kek, why);
-    CK_RV rv = OPAL_CRYPT_OK == rc ? wrap_once(keystore->token, kek, data_key, wrapped) : CKR_OK;
+    CK_RV rv = OPAL_CRYPT_OK == rc ? wrap_once(keystore->token, kek, data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES, wrapped) : CKR_OK;
 
     return CKR_OK == rv ? rc : opal_cryptfile_p11_refuse(why, "C_WrapKey", rv);
 }
@@ -342,7 +358,7 @@ static bool token_works(token_t *token, CK_OBJECT_HANDLE kek)
     bool works;
 
     opal_crypt_random(known, sizeof(known));
-    works = CKR_OK == wrap_once(token, kek, known, wrapped) && CKR_OK == unwrap_once(token, kek, wrapped, out)
+    works = CKR_OK == wrap_once(token, kek, known, sizeof(known), wrapped) && CKR_OK == unwrap_once(token, kek, wrapped, out)
             && 0 == memcmp(known, out, sizeof(known));
     opal_crypt_wipe(known, sizeof(known));
     opal_crypt_wipe(out, sizeof(out));

@@ -4,7 +4,7 @@
  * Data keys: wrapped and unwrapped if the key may be used, each time with a line in the
  * log; and the blob that a map keeps.
  *
- *     | format 1 = 1 | backend 1 | key version 2 | n 2 = 40 | wrapped 40 | e 2 | escrow e |
+ *     | format 1 = 1 | backend 1 | key version 2 | fingerprint 16 | created 8 | n 2 = 40 | wrapped 40 | e 2 | escrow e |
  */
 #include "keystore_object.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -13,53 +13,62 @@
 #include <assert.h>
 #include <string.h>
 
-enum { BLOB_FORMAT = 1, BLOB_HEAD = 4, BLOB_ESCROW_AT = OPAL_CRYPTFILE_BLOB_WRAPPED_AT + OPAL_CRYPTFILE_RFC3394_BYTES };
+enum {
+    BLOB_FORMAT = 1,
+    BLOB_FINGERPRINT_AT = 4,
+    BLOB_CREATED_AT = BLOB_FINGERPRINT_AT + OPAL_CRYPTFILE_FINGERPRINT_BYTES,
+    BLOB_BY_BYTES = BLOB_CREATED_AT + 8,        /* names the key that it was wrapped under */
+    BLOB_ESCROW_AT = OPAL_CRYPTFILE_BLOB_WRAPPED_AT + OPAL_CRYPTFILE_RFC3394_BYTES
+};
+static_assert(BLOB_BY_BYTES + 2 == OPAL_CRYPTFILE_BLOB_WRAPPED_AT, "docs/file-format.rst");
 
 static_assert(BLOB_ESCROW_AT + 2 + OPAL_CRYPTFILE_ESCROW_MAX <= OPAL_CRYPTFILE_WRAPPED_MAX, "the largest blob");
 
 /* ---- the blob ---- */
 
-static void blob_write(const opal_cryptfile_keystore_t *keystore, uint16_t version, uint16_t escrow_bytes,
+static void blob_write(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record, uint16_t escrow_bytes,
                        opal_cryptfile_wrapped_t *wrapped)
 {
     wrapped->blob[0] = BLOB_FORMAT;
     wrapped->blob[1] = (uint8_t) keystore->backend;
-    opal_crypt_le_put16(wrapped->blob + 2, version);
-    opal_crypt_le_put16(wrapped->blob + 4, OPAL_CRYPTFILE_RFC3394_BYTES);
+    opal_crypt_le_put16(wrapped->blob + 2, record->version);
+    memcpy(wrapped->blob + BLOB_FINGERPRINT_AT, record->fingerprint, sizeof(record->fingerprint));
+    opal_crypt_le_put64(wrapped->blob + BLOB_CREATED_AT, (uint64_t) record->created);
+    opal_crypt_le_put16(wrapped->blob + BLOB_BY_BYTES, OPAL_CRYPTFILE_RFC3394_BYTES);
     opal_crypt_le_put16(wrapped->blob + BLOB_ESCROW_AT, escrow_bytes);
     wrapped->bytes = (uint16_t) (BLOB_ESCROW_AT + 2 + escrow_bytes);
 }
 
-int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped,
-                                 opal_cryptfile_keystore_backend_t *backend, uint16_t *version)
+int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped, opal_cryptfile_wrapped_by_t *by)
 {
     const uint8_t *blob = wrapped->blob;
 
     if (wrapped->bytes < BLOB_ESCROW_AT + 2 || wrapped->bytes > OPAL_CRYPTFILE_WRAPPED_MAX || BLOB_FORMAT != blob[0] ||
         (OPAL_CRYPTFILE_KEYSTORE_FILE != blob[1] && OPAL_CRYPTFILE_KEYSTORE_PKCS11 != blob[1]) ||
-        0 == opal_crypt_le_get16(blob + 2) ||
-        OPAL_CRYPTFILE_RFC3394_BYTES != opal_crypt_le_get16(blob + 4) ||
+        0 == opal_crypt_le_get16(blob + 2) || opal_crypt_le_get64(blob + BLOB_CREATED_AT) > INT64_MAX ||
+        OPAL_CRYPTFILE_RFC3394_BYTES != opal_crypt_le_get16(blob + BLOB_BY_BYTES) ||
         wrapped->bytes != BLOB_ESCROW_AT + 2 + opal_crypt_le_get16(blob + BLOB_ESCROW_AT)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
-    *backend = (opal_cryptfile_keystore_backend_t) blob[1];
-    *version = opal_crypt_le_get16(blob + 2);
+    by->backend = (opal_cryptfile_keystore_backend_t) blob[1];
+    by->version = opal_crypt_le_get16(blob + 2);
+    memcpy(by->fingerprint, blob + BLOB_FINGERPRINT_AT, sizeof(by->fingerprint));
+    by->created = (int64_t) opal_crypt_le_get64(blob + BLOB_CREATED_AT);
     return OPAL_CRYPT_OK;
 }
 
 bool opal_cryptfile_wrapped_alike(const opal_cryptfile_wrapped_t *a, const opal_cryptfile_wrapped_t *b)
 {
-    return 0 == memcmp(a->blob, b->blob, BLOB_HEAD);
+    return 0 == memcmp(a->blob, b->blob, BLOB_BY_BYTES);
 }
 
 int opal_cryptfile_wrapped_recover(const opal_cryptfile_wrapped_t *wrapped, const char *private_pem,
                                    bool secret_on_netfs, uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
                                    opal_crypt_why_t *why)
 {
-    opal_cryptfile_keystore_backend_t backend;
-    uint16_t version;
+    opal_cryptfile_wrapped_by_t by;
 
-    if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, &backend, &version)) {
+    if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, &by)) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-blob", "%u bytes", wrapped->bytes);
     }
     return opal_cryptfile_escrow_unwrap(private_pem, secret_on_netfs, wrapped->blob + BLOB_ESCROW_AT + 2,
@@ -100,7 +109,7 @@ static int blob_wrap(opal_cryptfile_keystore_t *keystore, const char *label, con
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    blob_write(keystore, record.version, escrow_bytes, wrapped);
+    blob_write(keystore, &record, escrow_bytes, wrapped);
     return opal_cryptfile_keystore_log(keystore, "wrap", label, record.version, uuid, NULL, why);
 }
 
@@ -120,11 +129,11 @@ int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char
 
 /* Check that all blobs are well-formed, and of one version. */
 static int parse_all(const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
-                     opal_cryptfile_keystore_backend_t *backend, uint16_t *version, opal_crypt_why_t *why)
+                     opal_cryptfile_wrapped_by_t *by, opal_crypt_why_t *why)
 {
     for (*which = 0; *which < count; ++*which) {
         const opal_cryptfile_wrapped_t *wrapped = blobs[*which].wrapped;
-        if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, backend, version) ||
+        if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, by) ||
             !opal_cryptfile_wrapped_alike(wrapped, blobs[0].wrapped)) {
             return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-blob", "%u bytes", wrapped->bytes);
         }
@@ -137,15 +146,15 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
                        opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_record_t record;
-    opal_cryptfile_keystore_backend_t backend = keystore->backend;
-    uint16_t version = 0;
+    opal_cryptfile_wrapped_by_t by = {.backend = keystore->backend};
     const char *refusal;
-    int rc = parse_all(blobs, count, which, &backend, &version, why);
+    int rc = parse_all(blobs, count, which, &by, why);
+    const uint16_t version = by.version;
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    if (backend != keystore->backend) {
+    if (by.backend != keystore->backend) {
         return refuse_use(keystore, "unwrap", label, version, uuid,
                           "the file's key was wrapped by the other keystore backend", why);
     }
@@ -188,12 +197,13 @@ static int agrees(opal_cryptfile_keystore_t *keystore, const char *label, const 
     uint8_t *own = opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES);
     const opal_cryptfile_unwrap_t blob = {wrapped, own};
     opal_cryptfile_keystore_record_t record;
-    opal_cryptfile_keystore_backend_t backend;
+    opal_cryptfile_wrapped_by_t by;
     opal_crypt_why_t why = {.topic = NULL};
     size_t which = 0;
-    int rc = NULL == own ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_wrapped_parse(wrapped, &backend, version);
+    int rc = NULL == own ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_wrapped_parse(wrapped, &by);
 
-    if (OPAL_CRYPT_OK == rc && backend != keystore->backend) {
+    *version = OPAL_CRYPT_OK == rc ? by.version : 0;
+    if (OPAL_CRYPT_OK == rc && by.backend != keystore->backend) {
         rc = OPAL_CRYPT_ERR_CONFIG;
     }
     rc = rc ? rc : opal_cryptfile_keystore_look_up(keystore, label, *version, true, &record, &why);

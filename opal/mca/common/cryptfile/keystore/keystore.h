@@ -25,6 +25,7 @@
 #define OPAL_CRYPTFILE_UUID_BYTES       16
 #define OPAL_CRYPTFILE_KEY_LABEL_MAX    64
 #define OPAL_CRYPTFILE_DATA_KEY_BYTES   32
+#define OPAL_CRYPTFILE_FINGERPRINT_BYTES 16
 #define OPAL_CRYPTFILE_WRAPPED_MAX      1024
 #define OPAL_CRYPTFILE_KEYSTORE_OWNERS  16
 #define OPAL_CRYPTFILE_SPKI_MAX         800     /* an RSA-4096 public key has 550 bytes */
@@ -96,7 +97,7 @@ int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char
 int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, const char *label,
                                        const uint8_t *uuid, const opal_cryptfile_unwrap_t *blobs, size_t count,
                                        size_t *which, opal_cryptfile_grant_t *grant, opal_crypt_why_t *why);
-/* Were two blobs wrapped under one version, by one backend? */
+/* Were two blobs wrapped under one version, by one backend, as far as they say? */
 bool opal_cryptfile_wrapped_alike(const opal_cryptfile_wrapped_t *a, const opal_cryptfile_wrapped_t *b);
 
 /* ---- for `mpicrypt key` ---- */
@@ -105,6 +106,7 @@ typedef struct opal_cryptfile_keystore_record {
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 1];
     uint16_t version;               /* 1, then 2 ... with every rotation */
     unsigned bits;                  /* of an AES key: the only type there is */
+    uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES];
     int64_t created, not_after;     /* seconds since 1970; 0: no end */
     bool revoked;
     uint32_t changes;               /* the number of changes since its creation */
@@ -161,9 +163,15 @@ int opal_cryptfile_keystore_revoke(opal_cryptfile_keystore_t *keystore, const ch
 int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const char *label,
                                    const char *public_pem, opal_crypt_why_t *why);
 
-/* The backend and version that a blob was wrapped under, for `key rotate`. */
-int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped,
-                                 opal_cryptfile_keystore_backend_t *backend, uint16_t *version);
+/* What a blob says of the key that it was wrapped under.  Nothing is decided by fingerprint and created. */
+typedef struct opal_cryptfile_wrapped_by {
+    opal_cryptfile_keystore_backend_t backend;
+    uint16_t version;
+    uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES];
+    int64_t created;                /* seconds since 1970 */
+} opal_cryptfile_wrapped_by_t;
+
+int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped, opal_cryptfile_wrapped_by_t *by);
 
 /* Is this the data key in the blob, under the version of the label that it names?  The key is only compared, so that
  * version may be expired or revoked.  OK; ERR_AUTH: it is another; ERR_CONFIG: this keystore cannot tell. */

@@ -16,7 +16,9 @@
 
 #define OPAL_CRYPTFILE_RFC3394_BYTES    (OPAL_CRYPTFILE_DATA_KEY_BYTES + 8)
 #define OPAL_CRYPTFILE_RECORD_TEXT_MAX  4096
-#define OPAL_CRYPTFILE_BLOB_WRAPPED_AT  6       /* in a blob: the key as RFC 3394 has it */
+#define OPAL_CRYPTFILE_BLOB_WRAPPED_AT  30      /* in a blob: the key as RFC 3394 has it */
+#define OPAL_CRYPTFILE_KNOWN            "ompi-crypt fingerprint 1"      /* wrapped to make a fingerprint */
+#define OPAL_CRYPTFILE_KNOWN_BYTES      24      /* no data key has this length */
 
 typedef struct opal_cryptfile_keystore_ops {
     const char *name;
@@ -34,8 +36,8 @@ typedef struct opal_cryptfile_keystore_ops {
     /* One record, checked to be that of this label and version. */
     int (*read)(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
                 opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why);
-    /* Create a key and its record; fails if one exists. */
-    int (*create)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
+    /* Create a key and its record, whose fingerprint is filled in; fails if one exists. */
+    int (*create)(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record,
                   opal_crypt_why_t *why);
     /* Change the record; the key stays. */
     int (*update)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
@@ -106,7 +108,13 @@ int opal_cryptfile_keystore_record_write(const opal_cryptfile_keystore_record_t 
 int opal_cryptfile_keystore_record_parse(const char *text, size_t bytes, size_t *used,
                                          opal_cryptfile_keystore_record_t *record);
 
+/* ---- fingerprints (cryptfile/keystore/fingerprint.c) ---- */
+/* From RFC 3394 of OPAL_CRYPTFILE_KNOWN under a label's key, which a token makes; or from the key itself. */
+int opal_cryptfile_fingerprint_make(const uint8_t known[OPAL_CRYPTFILE_KNOWN_BYTES + 8], uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES]);
+int opal_cryptfile_fingerprint_of_key(const uint8_t key[32], uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES]);
+
 /* ---- RFC 3394 by libcrypto, 256-bit keys ---- */
+int opal_cryptfile_rfc3394_known(const uint8_t key[32], uint8_t wrapped[OPAL_CRYPTFILE_KNOWN_BYTES + 8]);
 int opal_cryptfile_rfc3394_wrap(const uint8_t key[32], const uint8_t plain[32], uint8_t wrapped[40]);
 int opal_cryptfile_rfc3394_unwrap(const uint8_t key[32], const uint8_t wrapped[40], uint8_t plain[32]);
 

@@ -10,6 +10,7 @@
  *     version N
  *     type aes
  *     bits N
+ *     fingerprint HEX32
  *     created SECONDS
  *     not-after SECONDS          0: no end
  *     state active|revoked
@@ -40,10 +41,12 @@ int opal_cryptfile_keystore_record_write(const opal_cryptfile_keystore_record_t 
     if (record->owner_count > OPAL_CRYPTFILE_KEYSTORE_OWNERS || record->escrow_bytes > OPAL_CRYPTFILE_SPKI_MAX) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
+    char fingerprint[2 * OPAL_CRYPTFILE_FINGERPRINT_BYTES + 1];
+    opal_crypt_hex_write(record->fingerprint, sizeof(record->fingerprint), fingerprint);
     int used = snprintf(text, max,
-                        "ompi-crypt key 1\nlabel %s\nversion %u\ntype aes\nbits %u\ncreated %" PRId64
+                        "ompi-crypt key 1\nlabel %s\nversion %u\ntype aes\nbits %u\nfingerprint %s\ncreated %" PRId64
                         "\nnot-after %" PRId64 "\nstate %s\nchanges %" PRIu32 "\nowners",
-                        record->label, record->version, record->bits, record->created, record->not_after,
+                        record->label, record->version, record->bits, fingerprint, record->created, record->not_after,
                         record->revoked ? "revoked" : "active", record->changes);
 
     if (used < 0 || (size_t) used + OPAL_CRYPTFILE_KEYSTORE_OWNERS * 11 + 2 * OPAL_CRYPTFILE_SPKI_MAX + 16 > max) {
@@ -155,6 +158,14 @@ static bool label_line(const char **at, const char *stop, opal_cryptfile_keystor
     return opal_cryptfile_key_label_valid(record->label);
 }
 
+static bool fingerprint_line(const char **at, const char *stop, opal_cryptfile_keystore_record_t *record)
+{
+    const char *value, *end;
+
+    return next_line(at, stop, "fingerprint ", &value, &end) && 2 * sizeof(record->fingerprint) == (size_t) (end - value) &&
+           opal_crypt_hex_read(value, record->fingerprint, sizeof(record->fingerprint));
+}
+
 static bool state_line(const char **at, const char *stop, opal_cryptfile_keystore_record_t *record)
 {
     const char *value, *end;
@@ -176,7 +187,7 @@ int opal_cryptfile_keystore_record_parse(const char *text, size_t bytes, size_t 
     if (!next_line(&at, stop, "ompi-crypt key 1", &value, &end) || value != end || !label_line(&at, stop, record) ||
         !number_line(&at, stop, "version", UINT16_MAX, &version) || 0 == version ||
         !next_line(&at, stop, "type ", &value, &end) || !value_is(value, end, "aes") ||
-        !number_line(&at, stop, "bits", 256, &bits) || !number_line(&at, stop, "created", INT64_MAX, &created) ||
+        !number_line(&at, stop, "bits", 256, &bits) || !fingerprint_line(&at, stop, record) || !number_line(&at, stop, "created", INT64_MAX, &created) ||
         !number_line(&at, stop, "not-after", INT64_MAX, &not_after) || !state_line(&at, stop, record) ||
         !number_line(&at, stop, "changes", UINT32_MAX, &changes) || !owners_line(&at, stop, record) || !escrow_line(&at, stop, record) ||
         (128 != bits && 192 != bits && 256 != bits)) {

@@ -38,6 +38,13 @@ static int run(bool wrapping, const uint8_t *key, const uint8_t *in, int in_byte
     return rc;
 }
 
+int opal_cryptfile_rfc3394_known(const uint8_t key[32], uint8_t wrapped[OPAL_CRYPTFILE_KNOWN_BYTES + 8])
+{
+    int rc = run(true, key, (const uint8_t *) OPAL_CRYPTFILE_KNOWN, OPAL_CRYPTFILE_KNOWN_BYTES, wrapped, OPAL_CRYPTFILE_KNOWN_BYTES + 8);
+
+    return OPAL_CRYPT_ERR_AUTH == rc ? OPAL_CRYPT_ERR_LIBRARY : rc;
+}
+
 int opal_cryptfile_rfc3394_wrap(const uint8_t key[32], const uint8_t plain[32], uint8_t wrapped[40])
 {
     int rc = run(true, key, plain, 32, wrapped, 40);
