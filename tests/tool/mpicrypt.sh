@@ -123,27 +123,50 @@ keys=(--keystore-dir "$work/keys" --allow-netfs)
 for day in 26-12-31 2030-02-31 2030-2-3 1969-12-31 2030-12-31x 2030-13-01 x; do
     expect 2 "--not-after is a day" key new lab --not-after "$day" "${keys[@]}"
 done
-for owner in 4294967295 4294967296 1K 0x10 root; do
-    expect 2 "'$owner' is no user id" key new lab --owners "$owner" "${keys[@]}"
+for owner in 4294967295 4294967296 1K 0x10 no-such-user; do
+    expect 2 "'$owner' is no user here" key new lab --owners "$owner" "${keys[@]}"
 done
-expect 2 "new LABEL, list, rotate LABEL" key
-expect 2 "new LABEL, list, rotate LABEL" key bogus "${keys[@]}"
-expect 2 "new LABEL, list, rotate LABEL" key new "${keys[@]}"
-expect 2 "new LABEL, list, rotate LABEL" key list lab "${keys[@]}"
+expect 2 "new LABEL, list, info LABEL, rotate LABEL" key
+expect 2 "new LABEL, list, info LABEL, rotate LABEL" key bogus "${keys[@]}"
+expect 2 "new LABEL, list, info LABEL, rotate LABEL" key new "${keys[@]}"
+expect 2 "new LABEL, list, info LABEL, rotate LABEL" key list lab "${keys[@]}"
 expect 2 "a label is 1 to" key new a/b "${keys[@]}"
 check "no keystore was made" test ! -e "$work/keys"
 expect 1 "there is no keystore $work/keys; 'mpicrypt key new LABEL' makes one" key list "${keys[@]}"
-run key new lab --not-after 2030-12-31 --owners "0,$(id -u),4294967294" "${keys[@]}"
+expect 1 "a new key cannot have a last day that has passed" key new lab --not-after 2020-01-01 "${keys[@]}"
+run key new lab --not-after 2030-12-31 --owners "root,$(id -u),4294967294" "${keys[@]}"
 check "a key is made" test "$rc" -eq 0
-run key rotate lab --owners "$(id -u)" "${keys[@]}"
+made=$(sed -n 's/^lab, version 1 (key \([0-9a-f]\{16\}\) of [-0-9]\{10\}), AES-256$/\1/p' "$work/out")
+check "and named by its fingerprint" test -n "$made"
+expect 1 "there is a key for this label already ('mpicrypt key rotate' replaces it): lab, version 1 (key $made of " key new lab "${keys[@]}"
+run key rotate lab --owners "$(id -un)" "${keys[@]}"
 check "and rotated" test "$rc" -eq 0
+expect 1 "a new key cannot have a last day that has passed" key rotate lab --not-after 2020-01-01 "${keys[@]}"
 for version in 0 65536 65537 4294967297 18446744073709551616 1K -1; do
     expect 2 "is not between 1 and 65535" key revoke lab --yes --version "$version" "${keys[@]}"
 done
 run key list "${keys[@]}"
 check "the list" test "$rc" -eq 0
 check "nothing was revoked" test "$(grep -c '^lab .* in use *$' "$work/out")" -eq 2
+check "the fingerprint" grep -q "^lab  *1  *$made  *[-0-9]* " "$work/out"
 check "the last day and the owners" grep -q " 2030-12-31 .*0,$(id -u),4294967294 " "$work/out"
+run key info lab "${keys[@]}"
+check "a label in detail" test "$rc" -eq 0
+check "each version" test "$(grep -c '^lab, version [12]$' "$work/out")" -eq 2
+check "all of the fingerprint" grep -Eq "^  fingerprint  $made[0-9a-f]{16}$" "$work/out"
+check "and who may use it" grep -qx "  owners       0 (root), $(id -u) ($(id -un)), 4294967294 (no name here)" "$work/out"
+expect 1 "lab2: the keystore has no key for this label" key info lab2 "${keys[@]}"
+run key list --json "${keys[@]}"
+check "the list as JSON" python3 -c '
+import json, sys
+rows = json.load(open(sys.argv[1]))
+assert [(row["label"], row["version"]) for row in rows] == [("lab", 1), ("lab", 2)], rows
+assert set(rows[0]) == set("label version fingerprint bits created not_after owners escrow state".split()), rows
+assert rows[0]["fingerprint"].startswith(sys.argv[2]) and len(rows[0]["fingerprint"]) == 32 and rows[0]["fingerprint"] != rows[1]["fingerprint"]
+assert rows[0]["owners"] == [0, int(sys.argv[3]), 4294967294] and rows[0]["not_after"] == 1924991999 and rows[0]["bits"] == 256
+assert rows[0]["state"] == "in use" and rows[0]["escrow"] is False and rows[0]["created"] > 1700000000' "$work/out" "$made" "$(id -u)"
+run key info lab --json "${keys[@]}"
+check "and of one label" test "$(grep -c '"label": "lab"' "$work/out")" -eq 2
 cp -p "$work/keys/lab.1" "$work/keys/other.1"
 expect 1 "$work/keys/other.1: it is not what was written there" key list "${keys[@]}"
 check "the others are listed" test "$(grep -c '^lab ' "$work/out")" -eq 2

@@ -126,7 +126,7 @@ static void case_directory(opal_cryptfile_keystore_options_t options)
     opal_cryptfile_keystore_close(keystore);
 }
 
-static void case_rotate(opal_cryptfile_keystore_t *keystore)
+static opal_cryptfile_keystore_t *case_rotate(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_options_t *options)
 {
     const unsigned keep = OPAL_CRYPTFILE_KEYSTORE_ROTATE | OPAL_CRYPTFILE_KEYSTORE_KEEP_OWNERS | OPAL_CRYPTFILE_KEYSTORE_KEEP_NOT_AFTER;
     opal_cryptfile_keystore_record_t record = {.label = "keeps", .not_after = NOW + 5, .owner_count = 2,
@@ -139,12 +139,63 @@ static void case_rotate(opal_cryptfile_keystore_t *keystore)
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, keep, &record, &why));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, "keeps", 2, &record, &why));
     UNIT_CHECK(NOW + 5 == record.not_after && 2 == record.owner_count && geteuid() + 1 == record.owners[1]);
-    record = (opal_cryptfile_keystore_record_t) {.label = "keeps", .not_after = NOW - 1};
+    record = (opal_cryptfile_keystore_record_t) {.label = "keeps", .not_after = NOW};
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_ROTATE, &record, &why));
-    UNIT_CHECK(0 == record.owner_count && NOW - 1 == record.not_after);
+    UNIT_CHECK(0 == record.owner_count && NOW == record.not_after);
+    keystore = reopen(keystore, options, NOW + 1);
     record = (opal_cryptfile_keystore_record_t) {.label = "keeps"};
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_new(keystore, keep, &record, &why));
-    UNIT_CHECK(0 == strcmp(why.topic, "keystore-expired"));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-expired") && NULL != strstr(why.detail, "keeps, version 3 (key "));
+
+    UNIT_GROUP("a last day that has passed is no last day of a new key");
+    record = (opal_cryptfile_keystore_record_t) {.label = "past", .not_after = NOW};
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-not-after") && OPAL_CRYPT_OK != opal_cryptfile_keystore_find(keystore, "past", 0, &record, NULL));
+    record = (opal_cryptfile_keystore_record_t) {.label = "keeps", .not_after = NOW};
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_ROTATE, &record, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-not-after"));
+    return reopen(keystore, options, NOW);
+}
+
+/* A label that was removed and made anew: version 1 again, and another key. */
+static void case_anew(opal_cryptfile_keystore_t *keystore, const char *directory)
+{
+    opal_cryptfile_keystore_record_t record = {.label = "again"}, second = {.label = "again"};
+    char first_key[OPAL_CRYPTFILE_KEY_TEXT_BYTES], second_key[OPAL_CRYPTFILE_KEY_TEXT_BYTES], expected[256];
+    opal_cryptfile_wrapped_t wrapped, damaged;
+    opal_cryptfile_grant_t grant;
+    opal_crypt_why_t why;
+    uint8_t out[32];
+
+    UNIT_GROUP("messages name the key of the file and that of the keystore");
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "again", case_uuid, case_key, &wrapped, &why));
+    opal_cryptfile_key_text(record.fingerprint, record.created, first_key);
+    UNIT_CHECK(4 + 16 + 14 == strlen(first_key) && 0 == strcmp(first_key + 20, " of 2027-01-15"));
+    damaged = wrapped;
+    damaged.blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT] ^= 1;
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "again", &damaged, out, &grant, &why));
+    snprintf(expected, sizeof(expected), "again, version 1 (%s)", first_key);
+    UNIT_CHECK(0 == strcmp("keystore-unwrap", why.topic) && 0 == strcmp(expected, why.detail));
+    UNIT_CHECK(0 == shell("mv %s/again.1 %s/kept", directory, directory));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "again", &wrapped, out, &grant, &why));
+    snprintf(expected, sizeof(expected), "again, version 1 (%s), keystore file %s", first_key, directory);
+    UNIT_CHECK(0 == strcmp("keystore-no-label", why.topic) && 0 == strcmp(expected, why.detail));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &second, &why));
+    opal_cryptfile_key_text(second.fingerprint, second.created, second_key);
+    UNIT_CHECK(0 != strcmp(first_key, second_key));
+    UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "again", &wrapped, out, &grant, &why));
+    snprintf(expected, sizeof(expected), "again, version 1 (the file has %s, the keystore %s)", first_key, second_key);
+    UNIT_CHECK(0 == strcmp("keystore-unwrap", why.topic) && 0 == strcmp(expected, why.detail));
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_revoke(keystore, "again", 1, &why));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "again", &wrapped, out, &grant, &why));
+    snprintf(expected + strlen(expected), sizeof(expected) - strlen(expected), ": the key is revoked");
+    UNIT_CHECK(0 == strcmp("keystore-refused", why.topic) && 0 == strcmp(expected, why.detail));
+    UNIT_CHECK(0 == shell("mv %s/kept %s/again.1", directory, directory));
+    UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "again", &wrapped, out, &grant, &why));
+    UNIT_EQUAL_BYTES(out, case_key, 32);
+    opal_cryptfile_key_text(record.fingerprint, INT64_MAX, first_key);
+    UNIT_CHECK(0 == strcmp(first_key + 20, " of ?"));
 }
 
 static void case_machine_key(opal_cryptfile_keystore_options_t options)
@@ -419,7 +470,8 @@ int main(void)
     UNIT_CHECK(0 == shell("test -z \"$(find %s -type f -perm /077 ! -name '*.p*')\"", directory));
     UNIT_CHECK(0 == shell("test -z \"$(find %s -name '*.new')\"", directory));
     case_revoke(keystore, directory);
-    case_rotate(keystore);
+    keystore = case_rotate(keystore, &options);
+    case_anew(keystore, directory);
     opal_cryptfile_keystore_close(keystore);
     case_machine_key(options);
     case_directory(options);

@@ -39,6 +39,7 @@ static const struct {
     {"keystore-missing", "there is no keystore ('mpicrypt key new LABEL' makes one)"},
     {"keystore-no-escrow", "this is no escrowed key"},
     {"keystore-no-label", "the keystore has no key for this label ('mpicrypt key list' shows what it has)"},
+    {"keystore-not-after", "a new key cannot have a last day that has passed"},
     {"keystore-pkcs11", "the PKCS#11 token cannot be used"},
     {"keystore-plain", "the key is in the clear, and a machine key is set ('mpicrypt key protect' wraps it)"},
     {"keystore-recovery-key", "the recovery key cannot be used"},

@@ -52,12 +52,14 @@ static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_crypt
 int ompi_common_cryptmpio_no_holder(const char *label, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
-    const char *refusal = NULL == keystore ? NULL : opal_cryptfile_keystore_refusal(keystore, label);
+    opal_cryptfile_keystore_record_t record;
+    char name[OPAL_CRYPTFILE_RECORD_TEXT_BYTES];
+    const char *refusal = NULL == keystore ? NULL : opal_cryptfile_keystore_refusal(keystore, label, &record);
 
     return NULL == refusal ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", label)
                            : opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "keystore-refused",
                                                "%s: %s.  \"mpicrypt key rotate %s\" makes a version that can be used",
-                                               label, refusal, label);
+                                               opal_cryptfile_record_text(&record, name), refusal, label);
 }
 
 /* The lowest rank that can make each region's MAC. */

@@ -9,10 +9,13 @@
 #include <sys/stat.h>
 
 #include "file.h"
+#include "ompi/tools/mpicrypt/key/list.h"
+#include "opal/mca/common/crypt/base/hex.h"
 #include "opal/mca/common/crypt/base/text.h"
 
 static const mpicrypt_column_t columns[] = {
     {"region", "region", 0}, {"algorithm", "algorithm", 0}, {"label", "label", 0}, {"version", "version", 0},
+    {"fingerprint", "fingerprint", 0}, {"created", "created", 0},
     {"key", "key", 0}, {"block", "block", 0}, {"displacement", "displacement", 0}, {"extent", "extent", 0},
     {"runs", "runs", 0}, {"repeats", "repeats", 0}, {"bytes", "bytes", 0}, {NULL, NULL, 0}};
 
@@ -38,14 +41,20 @@ static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const 
     static const char *const grants[] = {"none", "decrypts", "yes"};
     const opal_cryptfile_region_t *region = &map->regions[number];
     opal_cryptfile_wrapped_by_t by;
+    char hex[2 * MPICRYPT_KEY_SHOWN_BYTES + 1], day[32];
 
     mpicrypt_table_count(table, number);
     mpicrypt_table_text(table, region->encrypted ? opal_cryptfile_algorithm_name(region->cipher) : "plain");
     mpicrypt_table_text(table, region->encrypted ? region->label : "-");
     if (region->encrypted && OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(region->wrapped, &by)) {
         mpicrypt_table_count(table, by.version);
+        opal_crypt_hex_write(by.fingerprint, MPICRYPT_KEY_SHOWN_BYTES, hex);
+        mpicrypt_table_text(table, hex);
+        mpicrypt_table_text(table, mpicrypt_key_day(by.created, day));
     } else {
-        mpicrypt_table_text(table, "-");
+        for (int i = 0; i < 3; ++i) {
+            mpicrypt_table_text(table, "-");
+        }
     }
     mpicrypt_table_text(table, !region->encrypted ? "-" : NULL == file->keys ? "none" : grants[file->keys[number].grant]);
     mpicrypt_table_bytes(table, region->block_bytes);

@@ -9,20 +9,23 @@
  * added by a job, or keys wrapped by another rekey, would be lost.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "file.h"
 
-static int version_of(const opal_cryptfile_wrapped_t *wrapped)
+/* The key that a data key is wrapped under; version 0: it cannot be read. */
+static opal_cryptfile_wrapped_by_t by_of(const opal_cryptfile_wrapped_t *wrapped, char text[OPAL_CRYPTFILE_KEY_TEXT_BYTES])
 {
     opal_cryptfile_wrapped_by_t by;
 
-    return OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(wrapped, &by) ? by.version : 0;
+    if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, &by)) {
+        by = (opal_cryptfile_wrapped_by_t){.version = 0};
+    }
+    opal_cryptfile_key_text(by.fingerprint, by.created, text);
+    return by;
 }
 
-/* `before` gets the previous versions. */
-static int wrap_all(mpicrypt_file_t *file, int *before, unsigned *count)
+static int wrap_all(mpicrypt_file_t *file, unsigned *count)
 {
     opal_crypt_why_t why = {.topic = NULL};
 
@@ -32,7 +35,6 @@ static int wrap_all(mpicrypt_file_t *file, int *before, unsigned *count)
         if (!region->encrypted || NULL == file->keys[i].data_key) {
             continue;
         }
-        before[i] = version_of(region->wrapped);
         int rc = opal_cryptfile_keystore_wrap(file->keystore, region->label, file->map->uuid, file->keys[i].data_key,
                                               region->wrapped, &why);
         if (OPAL_CRYPT_OK != rc) {
@@ -43,15 +45,18 @@ static int wrap_all(mpicrypt_file_t *file, int *before, unsigned *count)
     return MPICRYPT_OK;
 }
 
-static void print(const mpicrypt_file_t *file, const int *before)
+static void print(const mpicrypt_file_t *file, const opal_cryptfile_map_t *before)
 {
+    char key[OPAL_CRYPTFILE_KEY_TEXT_BYTES], old[OPAL_CRYPTFILE_KEY_TEXT_BYTES];
+
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
         const opal_cryptfile_region_t *region = &file->map->regions[i];
         if (region->encrypted && NULL != file->keys[i].data_key) {
-            printf("region %u: %s: version %d, was %d\n", (unsigned) i, region->label, version_of(region->wrapped), before[i]);
+            unsigned version = by_of(region->wrapped, key).version, was = by_of(before->regions[i].wrapped, old).version;
+            printf("region %u: %s: version %u, was %u; %s, was %s\n", (unsigned) i, region->label, version, was, key, old);
         } else if (region->encrypted) {
-            printf("region %u: %s: there is no key for it here; it stays under version %d\n", (unsigned) i, region->label,
-                   version_of(region->wrapped));
+            unsigned version = by_of(region->wrapped, key).version;
+            printf("region %u: %s: there is no key for it here; it stays under version %u (%s)\n", (unsigned) i, region->label, version, key);
         }
     }
 }
@@ -92,20 +97,18 @@ static int store(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
 /* Prints only what is stored. */
 static int rekey(mpicrypt_file_t *file)
 {
-    int *before = calloc(file->map->region_count + 1, sizeof(*before));
-    opal_cryptfile_map_t *now = NULL;
+    opal_cryptfile_map_t *before = NULL;
     unsigned count = 0;
-    int code = NULL == before || OPAL_CRYPT_OK != mpicrypt_file_map_copy(file->map, &now)
-                   ? mpicrypt_error(MPICRYPT_FAILED, "out of memory") : wrap_all(file, before, &count);
+    int code = OPAL_CRYPT_OK != mpicrypt_file_map_copy(file->map, &before) ? mpicrypt_error(MPICRYPT_FAILED, "out of memory")
+                                                                           : wrap_all(file, &count);
 
     if (MPICRYPT_OK == code && count > 0) {
-        code = store(file, now);
+        code = store(file, before);
     }
     if (MPICRYPT_OK == code) {
         print(file, before);
     }
-    opal_cryptfile_map_destroy(now);
-    free(before);
+    opal_cryptfile_map_destroy(before);
     return code;
 }
 

@@ -3,33 +3,33 @@
  *
  * mpicrypt key: the labels of a keystore.
  */
-#include <errno.h>
-#include <stdlib.h>
+#include <pwd.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "ompi/tools/mpicrypt/mpicrypt.h"
-#include "keystore.h"
+#include "list.h"
 
 static mpicrypt_keystore_t where;
 static const char *not_after, *recovery, *version;
 static mpicrypt_names_t owners;
-static bool yes;
+static bool yes, json;
 
 static const mpicrypt_option_t options[] = {
     MPICRYPT_KEYSTORE_OPTIONS(where),
     {"not-after", MPICRYPT_TEXT, "DATE", NULL, &not_after,
      "For new and rotate: the last day (YYYY-MM-DD, UTC) on which the key encrypts; afterwards it only decrypts. "
      "\"none\": no limit. By default a new key has no limit, and a rotated one keeps its own."},
-    {"owners", MPICRYPT_NAMES, "UIDS", NULL, &owners,
-     "For new and rotate: the numeric user ids that may use the key. \"all\": everyone who can open the keystore. By "
+    {"owners", MPICRYPT_NAMES, "USERS", NULL, &owners,
+     "For new and rotate: the users that may use the key, by name or number. \"all\": everyone who can open the keystore. By "
      "default a new key is for all, and a rotated one keeps its owners."},
     {"recovery", MPICRYPT_TEXT, "PEM", NULL, &recovery,
      "For new and rotate: a public recovery key (RSA of at least 2048 bits, or P-256), to which data keys are also "
      "wrapped."},
     {"version", MPICRYPT_TEXT, "N", NULL, &version, "For revoke: only this version. Default: all."},
     {"yes", MPICRYPT_FLAG, NULL, NULL, &yes, "For revoke: do not ask."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &json, "For list and info: print JSON."},
     {NULL}
 };
 
@@ -54,17 +54,6 @@ static bool plain_number(const char *text, uint64_t max, uint64_t *value)
     return '\0' != *text;
 }
 
-static const char *day_of(int64_t seconds, char text[32])
-{
-    time_t at = (time_t) seconds;
-    struct tm day;
-
-    if (0 == seconds || NULL == gmtime_r(&at, &day) || 0 == strftime(text, 32, "%Y-%m-%d", &day)) {
-        strcpy(text, "-");
-    }
-    return text;
-}
-
 /* The last second of a day.  Formatted again, a day that the calendar does not have gives another text. */
 static int parse_day(const char *text, int64_t *end)
 {
@@ -75,10 +64,21 @@ static int parse_day(const char *text, int64_t *end)
     day.tm_hour = 23;
     day.tm_min = day.tm_sec = 59;
     *end = NULL == rest || '\0' != *rest ? -1 : (int64_t) timegm(&day);
-    if (*end < 0 || 0 != strcmp(text, day_of(*end, again))) {
+    if (*end < 0 || 0 != strcmp(text, mpicrypt_key_day(*end, again))) {
         return mpicrypt_error(MPICRYPT_USAGE, "--not-after is a day from 1970 on, as 2030-12-31, not '%s'", text);
     }
     return MPICRYPT_OK;
+}
+
+/* A number need not be known here; (uid_t) -1 is not a user. */
+static bool user_of(const char *text, uint64_t *user)
+{
+    const struct passwd *found = '\0' == text[strspn(text, "0123456789")] ? NULL : getpwnam(text);
+
+    if (NULL != found) {
+        *user = found->pw_uid;
+    }
+    return NULL != found || plain_number(text, UINT32_MAX - 1, user);
 }
 
 static int parse_owners(opal_cryptfile_keystore_record_t *record)
@@ -92,8 +92,8 @@ static int parse_owners(opal_cryptfile_keystore_record_t *record)
         return mpicrypt_error(MPICRYPT_USAGE, "at most %d owners", OPAL_CRYPTFILE_KEYSTORE_OWNERS);
     }
     for (int i = 0; i < owners.count; ++i) {
-        if (!plain_number(owners.value[i], UINT32_MAX - 1, &owner)) {   /* (uid_t) -1 is not a user */
-            return mpicrypt_error(MPICRYPT_USAGE, "--owners: '%s' is no user id", owners.value[i]);
+        if (!user_of(owners.value[i], &owner)) {
+            return mpicrypt_error(MPICRYPT_USAGE, "--owners: '%s' is no user here", owners.value[i]);
         }
         record->owners[record->owner_count++] = (uint32_t) owner;
     }
@@ -105,7 +105,7 @@ static int parse(int count, char **words, wanted_t *wanted)
     static const struct {
         const char *verb;
         int operands;
-    } verbs[] = {{"new", 1}, {"list", 0}, {"rotate", 1}, {"revoke", 1}, {"protect", 1}, {"escrow", 2}};
+    } verbs[] = {{"new", 1}, {"list", 0}, {"info", 1}, {"rotate", 1}, {"revoke", 1}, {"protect", 1}, {"escrow", 2}};
     uint64_t number = 0;
     size_t i = 0;
 
@@ -113,7 +113,7 @@ static int parse(int count, char **words, wanted_t *wanted)
         ++i;
     }
     if (i == sizeof(verbs) / sizeof(verbs[0])) {
-        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, rotate LABEL, revoke LABEL, protect LABEL or escrow LABEL PEM; see --help");
+        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, info LABEL, rotate LABEL, revoke LABEL, protect LABEL or escrow LABEL PEM; see --help");
     }
     *wanted = (wanted_t){.verb = verbs[i].verb, .label = count > 1 ? words[1] : NULL, .pem = count > 2 ? words[2] : NULL};
     if (NULL != wanted->label && !opal_cryptfile_key_label_valid(wanted->label)) {
@@ -137,6 +137,7 @@ static int parse(int count, char **words, wanted_t *wanted)
 static int make(opal_cryptfile_keystore_t *keystore, wanted_t *wanted)
 {
     opal_cryptfile_keystore_record_t *record = &wanted->record;
+    char name[OPAL_CRYPTFILE_RECORD_TEXT_BYTES];
     opal_crypt_why_t why = {.topic = NULL};
     int rc = NULL == recovery ? OPAL_CRYPT_OK
                               : opal_cryptfile_escrow_key(keystore, recovery, record->escrow, &record->escrow_bytes, &why);
@@ -147,59 +148,12 @@ static int make(opal_cryptfile_keystore_t *keystore, wanted_t *wanted)
     if (OPAL_CRYPT_OK != rc) {
         return mpicrypt_refused(wanted->label, rc, &why);
     }
-    printf("%s: version %u, AES-%u\n", wanted->label, record->version, record->bits);
+    printf("%s, AES-%u\n", opal_cryptfile_record_text(record, name), record->bits);
     mpicrypt_keystore_warn(&where);
     if (OPAL_CRYPTFILE_KEYSTORE_NEW != wanted->how) {
         printf("New files and regions use it.  \"mpicrypt file rekey FILE\" brings a file that exists under it.\n");
     }
     return MPICRYPT_OK;
-}
-
-typedef struct listing {
-    mpicrypt_table_t *table;
-    int code;
-} listing_t;
-
-/* The other keys are still listed. */
-static void report_bad(const opal_crypt_why_t *why, void *arg)
-{
-    ((listing_t *) arg)->code = mpicrypt_refused("list", OPAL_CRYPT_ERR_CONFIG, why);
-}
-
-static int add_row(const opal_cryptfile_keystore_record_t *record, void *arg)
-{
-    mpicrypt_table_t *table = ((listing_t *) arg)->table;
-    char text[32], list[16 * OPAL_CRYPTFILE_KEYSTORE_OWNERS] = "all";
-
-    mpicrypt_table_text(table, record->label);
-    mpicrypt_table_count(table, record->version);
-    mpicrypt_table_count(table, record->bits);
-    mpicrypt_table_text(table, day_of(record->created, text));
-    mpicrypt_table_text(table, day_of(record->not_after, text));
-    for (unsigned i = 0, at = 0; i < record->owner_count; ++i) {
-        at += (unsigned) snprintf(list + at, sizeof(list) - at, "%s%u", 0 == i ? "" : ",", (unsigned) record->owners[i]);
-    }
-    mpicrypt_table_text(table, list);
-    mpicrypt_table_text(table, 0 != record->escrow_bytes ? "yes" : "no");
-    mpicrypt_table_text(table, record->revoked ? "revoked"
-                               : 0 != record->not_after && (int64_t) time(NULL) > record->not_after ? "decrypts only" : "in use");
-    return 0;
-}
-
-static int list_all(opal_cryptfile_keystore_t *keystore)
-{
-    static const mpicrypt_column_t columns[] = {{"label", "label", 0}, {"version", "version", 0}, {"bits", "bits", 0},
-                                                {"created", "created", 0}, {"not_after", "not after", 0}, {"owners", "owners", 0},
-                                                {"escrow", "escrow", 0}, {"state", "state", 0}, {NULL, NULL, 0}};
-    opal_crypt_why_t why = {.topic = NULL};
-    listing_t listing = {mpicrypt_table_new(columns), MPICRYPT_OK};
-    int rc = opal_cryptfile_keystore_list(keystore, add_row, report_bad, &listing, &why);
-
-    if (OPAL_CRYPT_OK == rc) {
-        mpicrypt_table_print(listing.table, stdout);
-    }
-    mpicrypt_table_free(listing.table);
-    return OPAL_CRYPT_OK == rc ? listing.code : mpicrypt_refused("list", rc, &why);
 }
 
 /* Revoking is final, so it must not happen by mistake. */
@@ -227,6 +181,7 @@ static bool confirmed(const wanted_t *wanted)
 static int revoke_key(opal_cryptfile_keystore_t *keystore, const wanted_t *wanted)
 {
     opal_cryptfile_keystore_record_t record;
+    char text[OPAL_CRYPTFILE_KEY_TEXT_BYTES];
     opal_crypt_why_t why = {.topic = NULL};
 
     if (!confirmed(wanted)) {
@@ -243,7 +198,7 @@ static int revoke_key(opal_cryptfile_keystore_t *keystore, const wanted_t *wante
     }
     printf("No process can encrypt or decrypt with it any more.\n");
     if (OPAL_CRYPT_OK == opal_cryptfile_keystore_find(keystore, wanted->label, 0, &record, NULL)) {
-        printf("Version %u is used now.\n", record.version);
+        printf("Version %u is used now (%s).\n", record.version, opal_cryptfile_key_text(record.fingerprint, record.created, text));
     } else {
         printf("\"mpicrypt key rotate %s\" makes a version for new files.\n", wanted->label);
     }
@@ -267,8 +222,8 @@ static int act(opal_cryptfile_keystore_t *keystore, wanted_t *wanted)
 {
     opal_crypt_why_t why = {.topic = NULL};
 
-    if (0 == strcmp(wanted->verb, "list")) {
-        return list_all(keystore);
+    if (0 == strcmp(wanted->verb, "list") || 0 == strcmp(wanted->verb, "info")) {
+        return mpicrypt_key_list(keystore, wanted->label, json);
     }
     if (0 == strcmp(wanted->verb, "new") || 0 == strcmp(wanted->verb, "rotate")) {
         return make(keystore, wanted);
@@ -303,11 +258,11 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_key_verb = {
     .name = "key",
     .summary = "manage the keys of encrypted files",
-    .synopsis = "new|rotate|revoke|protect LABEL | escrow LABEL PEM | list [options]",
+    .synopsis = "new|info|rotate|revoke|protect LABEL | escrow LABEL PEM | list [options]",
     .description =
         "Files are encrypted under labels. The key of a label stays in the keystore, which only wraps and unwraps "
         "the data keys of files, and logs every use.\n\n"
-        "new makes a key, and list shows all. rotate makes the next version, which new files use; existing files "
+        "new makes a key, list shows all, and info one in detail. rotate makes the next version, which new files use; existing files "
         "keep theirs until they are rekeyed. revoke ends all use of a key, including decryption, for good: only a "
         "recovery key can then read what was encrypted. protect wraps the versions that the keystore holds in the "
         "clear under the machine key; if one is set, jobs refuse keys in the clear. escrow sets a recovery key, to "

@@ -75,6 +75,11 @@ static int unwrap_keys(const unlocker_t *u, const char *label)
     size_t which = 0;
 
     int rc = opal_cryptfile_keystore_unwrap_all(u->keystore, label, u->map->uuid, u->blobs, u->count, &which, &grant, u->why);
+    if (OPAL_CRYPT_ERR_AUTH == rc && 0 == strcmp("keystore-unwrap", u->why->topic)) {
+        const opal_crypt_why_t why = *u->why;           /* names the keys */
+
+        return opal_crypt_refuse(u->why, rc, "file-map-other-key", "region %u, label %.700s", (unsigned) u->numbers[which], why.detail);
+    }
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         return forged(u, "file-map-other-key", u->numbers[which]);
     }
@@ -139,7 +144,9 @@ int opal_cryptfile_map_unlock(const opal_cryptfile_map_t *map, opal_cryptfile_ke
                               opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
 {
     uint32_t opened = 0;
-    const char *label = "";
+    const opal_cryptfile_region_t *first = NULL;
+    opal_cryptfile_wrapped_by_t by;
+    char key[OPAL_CRYPTFILE_KEY_TEXT_BYTES];
     int rc = unlock_all(map, keystore, keys, why);
 
     if (OPAL_CRYPT_OK != rc) {
@@ -147,14 +154,20 @@ int opal_cryptfile_map_unlock(const opal_cryptfile_map_t *map, opal_cryptfile_ke
     }
     for (uint32_t i = 0; i < map->region_count; ++i) {
         opened += NULL != keys[i].data_key;
-        label = '\0' == *label && map->regions[i].encrypted ? map->regions[i].label : label;
+        first = NULL == first && map->regions[i].encrypted ? &map->regions[i] : first;
     }
     if (0 != opened) {
         return OPAL_CRYPT_OK;
     }
     bool said = NULL != why->topic && 0 != strcmp("keystore-no-label", why->topic);
-    return said ? OPAL_CRYPT_ERR_ACCESS      /* the keystore said why */
-                : opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s", label);
+    if (said) {
+        return OPAL_CRYPT_ERR_ACCESS;           /* the keystore said why */
+    }
+    if (NULL == first || OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(first->wrapped, &by)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s", NULL == first ? "" : first->label);
+    }
+    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-label", "%s, version %u (%s)", first->label, by.version,
+                             opal_cryptfile_key_text(by.fingerprint, by.created, key));
 }
 
 int opal_cryptfile_map_lock(opal_cryptfile_map_t *map, uint32_t region, opal_cryptfile_keystore_t *keystore,

@@ -11,6 +11,7 @@
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -77,13 +78,39 @@ int opal_cryptfile_wrapped_recover(const opal_cryptfile_wrapped_t *wrapped, cons
 
 /* ---- wrap and unwrap ---- */
 
-static int refuse_use(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
-                      unsigned version, const uint8_t *uuid, const char *refusal, opal_crypt_why_t *why)
-{
-    int rc = opal_cryptfile_keystore_log(keystore, verb, label, version, uuid, refusal, why);
+enum { NAMES_BYTES = 2 * OPAL_CRYPTFILE_KEY_TEXT_BYTES + 64 };
 
-    return OPAL_CRYPT_OK != rc ? rc : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-refused",
-                                                        "%s, version %u: %s", label, version, refusal);
+/* The key that a file needs and, if the keystore has another one under that name (`record`, if not NULL), both. */
+static const char *names_of(const opal_cryptfile_wrapped_by_t *by, const opal_cryptfile_keystore_record_t *record, char text[NAMES_BYTES])
+{
+    char needed[OPAL_CRYPTFILE_KEY_TEXT_BYTES], kept[OPAL_CRYPTFILE_KEY_TEXT_BYTES];
+
+    opal_cryptfile_key_text(by->fingerprint, by->created, needed);
+    if (NULL == record || 0 == memcmp(by->fingerprint, record->fingerprint, sizeof(by->fingerprint))) {
+        snprintf(text, NAMES_BYTES, "%s", needed);
+    } else {
+        snprintf(text, NAMES_BYTES, "the file has %s, the keystore %s", needed,
+                 opal_cryptfile_key_text(record->fingerprint, record->created, kept));
+    }
+    return text;
+}
+
+static int refuse_use(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label, const opal_cryptfile_wrapped_by_t *by,
+                      const opal_cryptfile_keystore_record_t *record, const uint8_t *uuid, const char *refusal, opal_crypt_why_t *why)
+{
+    char names[NAMES_BYTES];
+    int rc = opal_cryptfile_keystore_log(keystore, verb, label, by->version, uuid, refusal, why);
+
+    return OPAL_CRYPT_OK != rc ? rc : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-refused", "%s, version %u (%s): %s", label,
+                                                        by->version, names_of(by, record, names), refusal);
+}
+
+static opal_cryptfile_wrapped_by_t by_of(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record)
+{
+    opal_cryptfile_wrapped_by_t by = {.backend = keystore->backend, .version = record->version, .created = record->created};
+
+    memcpy(by.fingerprint, record->fingerprint, sizeof(by.fingerprint));
+    return by;
 }
 
 static int blob_wrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
@@ -99,7 +126,9 @@ static int blob_wrap(opal_cryptfile_keystore_t *keystore, const char *label, con
         return rc;
     }
     if (OPAL_CRYPTFILE_GRANT_SEAL != opal_cryptfile_keystore_grant_of(keystore, &record, &refusal)) {
-        return refuse_use(keystore, "wrap", label, record.version, uuid, refusal, why);
+        const opal_cryptfile_wrapped_by_t by = by_of(keystore, &record);
+
+        return refuse_use(keystore, "wrap", label, &by, NULL, uuid, refusal, why);
     }
     rc = keystore->ops->wrap(keystore, &record, data_key, wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT, why);
     if (OPAL_CRYPT_OK == rc && 0 != record.escrow_bytes) {
@@ -149,30 +178,35 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
     opal_cryptfile_wrapped_by_t by = {.backend = keystore->backend};
     const char *refusal;
     int rc = parse_all(blobs, count, which, &by, why);
-    const uint16_t version = by.version;
+    char names[NAMES_BYTES];
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
     if (by.backend != keystore->backend) {
-        return refuse_use(keystore, "unwrap", label, version, uuid,
+        return refuse_use(keystore, "unwrap", label, &by, NULL, uuid,
                           "the file's key was wrapped by the other keystore backend", why);
     }
-    rc = opal_cryptfile_keystore_look_up(keystore, label, version, true, &record, why);
+    rc = opal_cryptfile_keystore_look_up(keystore, label, by.version, true, &record, why);
     if (OPAL_CRYPT_OK != rc) {
-        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, version, uuid, "no such key", NULL);
+        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, by.version, uuid, "no such key", NULL);
+        if (NULL != why && 0 == strcmp("keystore-no-label", why->topic)) {
+            opal_crypt_refuse(why, rc, why->topic, "%s, version %u (%s), keystore %s %.512s", label, by.version,
+                              names_of(&by, NULL, names), keystore->ops->name, keystore->directory);
+        }
         return rc;
     }
     *grant = opal_cryptfile_keystore_grant_of(keystore, &record, &refusal);
     if (OPAL_CRYPTFILE_GRANT_NONE == *grant) {
-        return refuse_use(keystore, "unwrap", label, version, uuid, refusal, why);
+        return refuse_use(keystore, "unwrap", label, &by, &record, uuid, refusal, why);
     }
     rc = keystore->ops->unwrap(keystore, &record, blobs, count, which, why);
     if (OPAL_CRYPT_OK != rc) {
-        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, version, uuid, "not wrapped by this key", NULL);
-        return rc;
+        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, by.version, uuid, "not wrapped by this key", NULL);
+        return OPAL_CRYPT_ERR_AUTH != rc ? rc : opal_crypt_refuse(why, rc, "keystore-unwrap", "%s, version %u (%s)", label, by.version,
+                                                                  names_of(&by, &record, names));
     }
-    return opal_cryptfile_keystore_log(keystore, "unwrap", label, version, uuid, NULL, why);
+    return opal_cryptfile_keystore_log(keystore, "unwrap", label, by.version, uuid, NULL, why);
 }
 
 int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, const char *label,

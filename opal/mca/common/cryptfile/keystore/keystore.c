@@ -190,14 +190,14 @@ opal_cryptfile_grant_t opal_cryptfile_keystore_grant(opal_cryptfile_keystore_t *
     return opal_cryptfile_keystore_grant_of(keystore, &record, &refusal);
 }
 
-const char *opal_cryptfile_keystore_refusal(opal_cryptfile_keystore_t *keystore, const char *label)
+const char *opal_cryptfile_keystore_refusal(opal_cryptfile_keystore_t *keystore, const char *label,
+                                            opal_cryptfile_keystore_record_t *record)
 {
-    opal_cryptfile_keystore_record_t record;
     const char *refusal = NULL;
 
     pthread_mutex_lock(&keystore->lock);
-    if (OPAL_CRYPT_OK == opal_cryptfile_keystore_look_up(keystore, label, 0, true, &record, NULL)) {
-        (void) opal_cryptfile_keystore_grant_of(keystore, &record, &refusal);
+    if (OPAL_CRYPT_OK == opal_cryptfile_keystore_look_up(keystore, label, 0, true, record, NULL)) {
+        (void) opal_cryptfile_keystore_grant_of(keystore, record, &refusal);
     }
     pthread_mutex_unlock(&keystore->lock);
     return refusal;

@@ -78,9 +78,6 @@ typedef enum {
 opal_cryptfile_grant_t opal_cryptfile_keystore_grant(opal_cryptfile_keystore_t *keystore,
                                                      const char *label);
 
-/* Why the newest version of a label is not granted for sealing; NULL if it is, or if the label does not exist. */
-const char *opal_cryptfile_keystore_refusal(opal_cryptfile_keystore_t *keystore, const char *label);
-
 /* A blob, and the destination of its data key (32 bytes). */
 typedef struct opal_cryptfile_unwrap {
     const opal_cryptfile_wrapped_t *wrapped;
@@ -115,6 +112,18 @@ typedef struct opal_cryptfile_keystore_record {
     uint16_t escrow_bytes;          /* 0: none */
     uint8_t escrow[OPAL_CRYPTFILE_SPKI_MAX];            /* recovery key, SubjectPublicKeyInfo */
 } opal_cryptfile_keystore_record_t;
+
+/* Why the newest version of a label, which is stored in *record, is not granted for sealing; NULL if it is, or if the
+ * label does not exist. */
+const char *opal_cryptfile_keystore_refusal(opal_cryptfile_keystore_t *keystore, const char *label,
+                                            opal_cryptfile_keystore_record_t *record);
+
+/* Keys as messages name them: "key 3f2a91c04d1e5b77 of 2026-03-01", and "lab, version 1 (key ... of ...)". */
+enum { OPAL_CRYPTFILE_KEY_TEXT_BYTES = 48, OPAL_CRYPTFILE_RECORD_TEXT_BYTES = 160 };
+
+const char *opal_cryptfile_key_text(const uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES], int64_t created,
+                                    char text[OPAL_CRYPTFILE_KEY_TEXT_BYTES]);
+const char *opal_cryptfile_record_text(const opal_cryptfile_keystore_record_t *record, char text[OPAL_CRYPTFILE_RECORD_TEXT_BYTES]);
 
 /* A recovery key for a record: read a PEM public key (RSA >= 2048, or P-256), check that
  * it is usable, and return its SPKI.  It is read as a trust file (crypt/base/trust_file.h):

@@ -40,12 +40,19 @@ static int end_log(opal_cryptfile_keystore_t *keystore, const char *verb, const 
     return rc;
 }
 
+static bool passed(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record)
+{
+    const int64_t now = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
+
+    return 0 != record->not_after && now > record->not_after;
+}
+
 /* A rotation changes the key; owners and not_after stay unless the caller gives others. */
 static int take_over(const opal_cryptfile_keystore_t *keystore, unsigned how,
                      const opal_cryptfile_keystore_record_t *newest, opal_cryptfile_keystore_record_t *record,
                      opal_crypt_why_t *why)
 {
-    const int64_t now = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
+    char name[OPAL_CRYPTFILE_RECORD_TEXT_BYTES];
 
     if (0 != (how & OPAL_CRYPTFILE_KEYSTORE_KEEP_OWNERS)) {
         memcpy(record->owners, newest->owners, sizeof(record->owners));
@@ -59,11 +66,10 @@ static int take_over(const opal_cryptfile_keystore_t *keystore, unsigned how,
         return OPAL_CRYPT_OK;
     }
     record->not_after = newest->not_after;
-    return 0 == record->not_after || now <= record->not_after
-               ? OPAL_CRYPT_OK
-               : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-expired",
-                                   "%s: the last day of version %u has passed; a new version needs another",
-                                   record->label, newest->version);
+    return passed(keystore, record) ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-expired",
+                                                        "%s: its last day has passed; a new version needs another",
+                                                        opal_cryptfile_record_text(newest, name))
+                                    : OPAL_CRYPT_OK;
 }
 
 static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
@@ -72,10 +78,11 @@ static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
     const bool rotate = 0 != (how & OPAL_CRYPTFILE_KEYSTORE_ROTATE);
     const char *verb = rotate ? "rotate" : "new";
     opal_cryptfile_keystore_record_t newest;
+    char name[OPAL_CRYPTFILE_RECORD_TEXT_BYTES];
     int rc = opal_cryptfile_keystore_look_up(keystore, record->label, 0, true, &newest, why);
 
     if (!rotate && OPAL_CRYPT_OK == rc) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-label-exists", "%s", record->label);
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-label-exists", "%s", opal_cryptfile_record_text(&newest, name));
     }
     if (!rotate && 0 != newest.version) {
         return rc;
@@ -87,6 +94,9 @@ static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
     }
     rc = rotate ? take_over(keystore, how, &newest, record, why) : OPAL_CRYPT_OK;
+    if (OPAL_CRYPT_OK == rc && passed(keystore, record)) {
+        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-not-after", "%s", record->label);
+    }
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
