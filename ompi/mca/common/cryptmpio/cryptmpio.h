@@ -41,7 +41,7 @@ typedef struct ompi_common_cryptmpio_params {
     bool trust_locks, durable;
     unsigned lock_timeout;              /* seconds; 0: none */
     int keystore;                       /* opal_cryptfile_keystore_backend_t */
-    char *keystore_dir, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
+    char *keystore_dir, *keystore_group, *keystore_log, *machine_key, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
 } ompi_common_cryptmpio_params_t;
 
 extern OMPI_DECLSPEC ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;

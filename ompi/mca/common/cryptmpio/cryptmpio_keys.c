@@ -75,6 +75,7 @@ opal_cryptfile_keystore_t *ompi_common_cryptmpio_keystore(void)
         const opal_cryptfile_keystore_options_t options = {
             .backend = (opal_cryptfile_keystore_backend_t) p->keystore,
             .directory = or_null(p->keystore_dir),
+            .group = or_null(p->keystore_group),
             .log_file = or_null(p->keystore_log),
             .machine_key_file = or_null(p->machine_key),
             .secret_on_netfs = opal_cryptproc_params.options.secret_on_netfs,

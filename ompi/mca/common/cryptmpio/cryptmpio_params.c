@@ -14,10 +14,11 @@ int ompi_common_cryptmpio_stream = -1;
 ompi_common_cryptmpio_params_t ompi_common_cryptmpio_params;
 
 /* The parameters of common/cryptproc's group come first. */
-enum { KEYSTORE_PARAMETERS = 7 };
+enum { KEYSTORE_PARAMETERS = 8 };
 static const opal_cryptproc_parameter_t parameters[] = {
     {"crypt_keystore", &ompi_common_cryptmpio_params.keystore},
     {"crypt_keystore_dir", &ompi_common_cryptmpio_params.keystore_dir},
+    {"crypt_keystore_group", &ompi_common_cryptmpio_params.keystore_group},
     {"crypt_keystore_log", &ompi_common_cryptmpio_params.keystore_log},
     {"crypt_keystore_machine_key", &ompi_common_cryptmpio_params.machine_key},
     {"crypt_pkcs11_module", &ompi_common_cryptmpio_params.pkcs11_module},

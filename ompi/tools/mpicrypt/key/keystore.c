@@ -6,10 +6,12 @@
 #include "keystore.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "opal/mca/common/crypt/base/library.h"
 #include "opal/mca/common/crypt/base/parameter.h"
@@ -37,6 +39,7 @@ static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
     return (mpicrypt_keystore_t){
         .backend = setting(options->backend, "OMPI_MCA_crypt_keystore"),
         .directory = setting(options->directory, "OMPI_MCA_crypt_keystore_dir"),
+        .group = setting(options->group, "OMPI_MCA_crypt_keystore_group"),
         .log_file = setting(options->log_file, "OMPI_MCA_crypt_keystore_log"),
         .machine_key_file = setting(options->machine_key_file, "OMPI_MCA_crypt_keystore_machine_key"),
         .pkcs11_module = setting(options->pkcs11_module, "OMPI_MCA_crypt_pkcs11_module"),
@@ -80,6 +83,7 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_ke
     opal_cryptfile_keystore_options_t of = {
         .backend = OPAL_CRYPTFILE_KEYSTORE_FILE,
         .directory = set.directory,
+        .group = set.group,
         .log_file = set.log_file,
         .machine_key_file = set.machine_key_file,
         .secret_on_netfs = set.netfs,
@@ -131,6 +135,33 @@ void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options)
     }
 }
 
+/* Give a directory that was just made to the group, if there is one. */
+static int share(const char *path, const char *text)
+{
+    opal_crypt_secret_group_t group;
+    opal_crypt_why_t why = {.topic = NULL};
+
+    if (NULL == text) {
+        return MPICRYPT_OK;
+    }
+    int rc = opal_crypt_secret_group_parse(text, &group, &why);
+    if (OPAL_CRYPT_OK != rc) {
+        rmdir(path);
+        return mpicrypt_refused("the keystore cannot be made", rc, &why);
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool shared = fd >= 0 && 0 == fchown(fd, (uid_t) -1, group.group) && 0 == fchmod(fd, 0750);
+    int error = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (!shared) {
+        rmdir(path);
+        return mpicrypt_error(MPICRYPT_FAILED, "%s cannot be given to %s: %s", path, text, strerror(error));
+    }
+    return MPICRYPT_OK;
+}
+
 int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
 {
     char path[4096];
@@ -149,6 +180,8 @@ int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
         (void) mkdir(path, 0700);
         *slash = '/';
     }
-    return 0 == mkdir(path, 0700) || EEXIST == errno ? MPICRYPT_OK
-                                                     : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(errno));
+    if (0 == mkdir(path, 0700)) {
+        return share(path, with_environment(options).group);
+    }
+    return EEXIST == errno ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(errno));
 }

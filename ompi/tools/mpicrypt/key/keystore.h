@@ -12,7 +12,7 @@
 #include "opal/mca/common/cryptfile/keystore/keystore.h"
 
 typedef struct mpicrypt_keystore {
-    const char *backend, *directory, *log_file, *machine_key_file, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
+    const char *backend, *directory, *group, *log_file, *machine_key_file, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
     bool netfs, fips;
 } mpicrypt_keystore_t;
 
@@ -22,6 +22,8 @@ typedef struct mpicrypt_keystore {
      "environment sets for jobs; here OMPI_MCA_crypt_keystore."}, \
     {"keystore-dir", MPICRYPT_TEXT, "DIR", NULL, &(k).directory, \
      "The directory of the keystore. Default: OMPI_MCA_crypt_keystore_dir, else ~/.ompi-crypt/keys."}, \
+    {"keystore-group", MPICRYPT_TEXT, "GROUP", NULL, &(k).group, \
+     "[OWNER:]GROUP whose members share the keystore (crypt_keystore_group); new makes its directory so."}, \
     {"keystore-log", MPICRYPT_TEXT, "FILE", NULL, &(k).log_file, "The log of every use and every refusal. Default: DIR/log."}, \
     {"machine-key", MPICRYPT_TEXT, "FILE", NULL, &(k).machine_key_file, \
      "The file, on local storage, with the key (64 hexadecimal digits) that wraps the keys of a keystore on shared storage."}, \
@@ -38,7 +40,7 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_ke
 /* Was crypt_fips asked for, by the options or the environment? */
 bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options);
 
-/* Make its directory, mode 0700, if it is missing. */
+/* Make its directory, mode 0700 or, for a group, 0750, if it is missing. */
 int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options);
 
 /* Warn on standard error if what was made there does not survive a reboot. */

@@ -111,13 +111,17 @@ static int refuse_open(const char *path, const char *what, int error, opal_crypt
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, topic, "%s %s: %s", what, path, strerror(error));
 }
 
-static int check_secret(int fd, const char *path, const char *what, struct stat *status, opal_crypt_why_t *why)
+static int check_secret(int fd, const char *path, const char *what, const opal_crypt_secret_group_t *group, struct stat *status,
+                        opal_crypt_why_t *why)
 {
     if (0 != fstat(fd, status)) {
         return refuse_open(path, what, errno, why);
     }
     if (!S_ISREG(status->st_mode)) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-not-regular", "%s %s", what, path);
+    }
+    if (NULL != group) {
+        return opal_crypt_secret_group_file(fd, status, what, path, group, why);
     }
     if (status->st_uid != geteuid()) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-owner",
@@ -133,35 +137,44 @@ static int check_secret(int fd, const char *path, const char *what, struct stat 
 
 /* A user who can rename the file can replace it with another of our files, such as an older key.  In a directory with
  * the sticky bit (/tmp) only the owner can. */
-int opal_crypt_secret_file_directory(const char *path, const char *what, int *directory, opal_crypt_why_t *why)
+static int directory_of(const char *path, const char *what, const opal_crypt_secret_group_t *group, int *directory,
+                        opal_crypt_why_t *why)
 {
     const char *slash = strrchr(path, '/');
     char *name = NULL == slash ? strdup(".") : strndup(path, (size_t) (slash - path) + 1);
-    int fd = NULL == name ? -1 : open(name, O_PATH | O_DIRECTORY | O_CLOEXEC), error = errno, rc;
+    int fd = NULL == name ? -1 : open(name, (NULL == group ? O_PATH : O_RDONLY) | O_DIRECTORY | O_CLOEXEC), error = errno, rc;
     struct stat status;
 
     free(name);
     if (fd < 0 || 0 != fstat(fd, &status)) {
         rc = refuse_open(path, what, fd < 0 ? error : errno, why);
+    } else if (NULL != group) {
+        rc = opal_crypt_secret_group_directory(fd, what, path, group, why);
     } else if ((0 != status.st_uid && geteuid() != status.st_uid)
                || (0 != (status.st_mode & (S_IWGRP | S_IWOTH)) && 0 == (status.st_mode & S_ISVTX))) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-directory",
                                "%s %s: its directory belongs to user id %lu and has the mode 0%o", what, path,
                                (unsigned long) status.st_uid, (unsigned) status.st_mode & 07777);
     } else {
-        *directory = fd;
-        return OPAL_CRYPT_OK;
+        rc = OPAL_CRYPT_OK;
     }
-    if (fd >= 0) {
+    if (OPAL_CRYPT_OK == rc) {
+        *directory = fd;
+    } else if (fd >= 0) {
         close(fd);
     }
     return rc;
 }
 
-static int open_in_directory(const char *path, const char *what, int *fd, opal_crypt_why_t *why)
+int opal_crypt_secret_file_directory(const char *path, const char *what, int *directory, opal_crypt_why_t *why)
+{
+    return directory_of(path, what, NULL, directory, why);
+}
+
+static int open_in_directory(const char *path, const char *what, const opal_crypt_secret_group_t *group, int *fd, opal_crypt_why_t *why)
 {
     const char *slash = strrchr(path, '/');
-    int directory, rc = opal_crypt_secret_file_directory(path, what, &directory, why);
+    int directory, rc = directory_of(path, what, group, &directory, why);
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
@@ -226,19 +239,19 @@ static int read_secret(int fd, const char *path, const char *what, size_t count,
                              what, path);
 }
 
-int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, size_t max,
-                                bool allow_network, opal_crypt_secret_file_t *file,
-                                opal_crypt_why_t *why)
+/* `in` and `of`: whose the directory and the file may be; NULL: only ours. */
+static int read_by(const opal_crypt_secret_group_t *in, const opal_crypt_secret_group_t *of, const char *path, const char *what,
+                   size_t min, size_t max, bool allow_network, opal_crypt_secret_file_t *file, opal_crypt_why_t *why)
 {
     struct stat status;
     int fd = -1, rc;
 
     memset(file, 0, sizeof(*file));
-    rc = open_in_directory(path, what, &fd, why);
+    rc = open_in_directory(path, what, in, &fd, why);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    rc = check_secret(fd, path, what, &status, why);
+    rc = check_secret(fd, path, what, of, &status, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_crypt_secret_file_place(fd, path, what, allow_network, &file->warning, why);
     }
@@ -269,6 +282,18 @@ close:
     return rc;
 }
 
+int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, size_t max, bool allow_network,
+                                opal_crypt_secret_file_t *file, opal_crypt_why_t *why)
+{
+    return read_by(NULL, NULL, path, what, min, max, allow_network, file, why);
+}
+
+int opal_crypt_secret_group_read(const opal_crypt_secret_group_t *group, const char *path, const char *what, size_t min, size_t max,
+                                 bool allow_network, opal_crypt_secret_file_t *file, opal_crypt_why_t *why)
+{
+    return read_by(group, group, path, what, min, max, allow_network, file, why);
+}
+
 /* ---- 32 bytes in hexadecimal ---- */
 
 /* Without a table or a branch on the digit's value: 0 .. 15, or a value above 15 for an invalid digit. */
@@ -284,13 +309,19 @@ int opal_crypt_secret_file_hex(const char *path, const char *what, bool allow_ne
                                uint8_t **secret, opal_crypt_why_t *warning,
                                opal_crypt_why_t *why)
 {
+    return opal_crypt_secret_group_hex(NULL, path, what, allow_network, secret, warning, why);
+}
+
+int opal_crypt_secret_group_hex(const opal_crypt_secret_group_t *group, const char *path, const char *what, bool allow_network,
+                                uint8_t **secret, opal_crypt_why_t *warning, opal_crypt_why_t *why)
+{
     opal_crypt_secret_file_t file;
     unsigned bad = 0, any = 0;
     uint8_t *out;
     int rc;
 
     *secret = NULL;
-    rc = opal_crypt_secret_file_read(path, what, PSK_DIGITS, PSK_DIGITS + 1, allow_network, &file, why);
+    rc = read_by(NULL, group, path, what, PSK_DIGITS, PSK_DIGITS + 1, allow_network, &file, why);
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }

@@ -12,6 +12,10 @@
 
 #include "base.h"
 
+#include <sys/types.h>
+
+struct stat;
+
 #pragma GCC visibility push(default)
 
 /* From fstatfs: does the file system keep its data on this node? */
@@ -62,6 +66,33 @@ int opal_crypt_secret_file_read(const char *path, const char *what, size_t min, 
 int opal_crypt_secret_file_hex(const char *path, const char *what, bool allow_network,
                                uint8_t **secret, opal_crypt_why_t *warning,
                                opal_crypt_why_t *why);
+
+/* ---- a secret that a group shares (crypt/base/secret_group.c) ---- */
+
+/* The members of `group` may read it; it belongs to `owner` or root, who alone may change it. */
+typedef struct opal_crypt_secret_group {
+    uid_t owner;
+    gid_t group;
+} opal_crypt_secret_group_t;
+
+/* From "[OWNER:]GROUP", names or numbers.  Without OWNER, this user. */
+int opal_crypt_secret_group_parse(const char *text, opal_crypt_secret_group_t *group, opal_crypt_why_t *why);
+
+/* Refuse a directory that is not the group's, that others than its owner can change, or that has an access list.  Not for
+ * O_PATH. */
+int opal_crypt_secret_group_directory(int fd, const char *what, const char *path, const opal_crypt_secret_group_t *group,
+                                      opal_crypt_why_t *why);
+/* Refuse a file that others can read, or others than its owner change, or that has an access list.  It may also be
+ * private. */
+int opal_crypt_secret_group_file(int fd, const struct stat *status, const char *what, const char *path,
+                                 const opal_crypt_secret_group_t *group, opal_crypt_why_t *why);
+
+/* secret_file_read and secret_file_hex by these rules; group NULL: as above.  The second is for a file that is not in the
+ * group's directory. */
+int opal_crypt_secret_group_read(const opal_crypt_secret_group_t *group, const char *path, const char *what, size_t min, size_t max,
+                                 bool allow_network, opal_crypt_secret_file_t *file, opal_crypt_why_t *why);
+int opal_crypt_secret_group_hex(const opal_crypt_secret_group_t *group, const char *path, const char *what, bool allow_network,
+                                uint8_t **secret, opal_crypt_why_t *warning, opal_crypt_why_t *why);
 
 /* ~/.ompi-crypt/NAME: ERR_CONFIG if there is no home directory, or the name does not fit. */
 int opal_crypt_home_path(const char *name, char *path, size_t path_bytes, opal_crypt_why_t *why);

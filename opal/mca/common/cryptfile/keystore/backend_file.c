@@ -19,8 +19,8 @@ static int open_file(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_k
     if (NULL == options->machine_key_file) {
         return OPAL_CRYPT_OK;
     }
-    return opal_crypt_secret_file_hex(options->machine_key_file, "machine key", false,
-                                      &keystore->machine_key, NULL, why);
+    return opal_crypt_secret_group_hex(keystore->group, options->machine_key_file, "machine key", false,
+                                       &keystore->machine_key, NULL, why);
 }
 
 static void close_file(opal_cryptfile_keystore_t *keystore)

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -124,7 +125,7 @@ int opal_cryptfile_key_file_load_any(const opal_cryptfile_keystore_t *keystore, 
     int rc = path_of(keystore, label, version, path, sizeof(path), why);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_crypt_secret_file_read(path, "key", 1, OPAL_CRYPTFILE_RECORD_TEXT_MAX, true, &file, why);
+        rc = opal_crypt_secret_group_read(keystore->group, path, "key", 1, OPAL_CRYPTFILE_RECORD_TEXT_MAX, true, &file, why);
     }
     if (OPAL_CRYPT_ERR_CONFIG == rc && 0 != access(path, F_OK) && ENOENT == errno) {
         return opal_crypt_refuse(why, rc, "keystore-no-label", "%s, version %u, keystore file %.512s", label, version,
@@ -216,7 +217,8 @@ static int open_directory_of(const char *path)
 
 /* Written to a temporary file and moved into place: a key file is complete or absent.  Then the directory is synced,
  * since data files that use the key may survive a power failure; some file systems cannot sync a directory. */
-static int put_file(const char *path, const char *text, size_t bytes, bool create, opal_crypt_why_t *why)
+static int put_file(const opal_crypt_secret_group_t *group, const char *path, const char *text, size_t bytes, bool create,
+                    opal_crypt_why_t *why)
 {
     char beside[4240];
 
@@ -231,8 +233,9 @@ static int put_file(const char *path, const char *text, size_t bytes, bool creat
         }
         return rc;
     }
-    errno = ENOSPC;                     /* the error if the write is short */
-    bool good = (ssize_t) bytes == write(fd, text, bytes) && 0 == fsync(fd);
+    bool good = NULL == group || (0 == fchown(fd, (uid_t) -1, group->group) && 0 == fchmod(fd, 0640));
+    errno = good ? ENOSPC : errno;      /* the error if the write is short */
+    good = good && (ssize_t) bytes == write(fd, text, bytes) && 0 == fsync(fd);
     int error = errno;
     if (0 != close(fd) && good) {
         good = false;
@@ -266,7 +269,7 @@ int opal_cryptfile_key_file_store(const opal_cryptfile_keystore_t *keystore, con
 
     if (OPAL_CRYPT_OK == rc) {
         int bytes = compose(keystore, content, &text);
-        rc = bytes < 0 ? bytes : put_file(path, text, (size_t) bytes, create, why);
+        rc = bytes < 0 ? bytes : put_file(keystore->group, path, text, (size_t) bytes, create, why);
     }
     opal_crypt_secmem_free(text);
     return rc;

@@ -5,6 +5,8 @@
  */
 #include "keystore_object.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,31 +21,27 @@ bool opal_cryptfile_key_label_valid(const char *label)
 
 /* ---- open and close ---- */
 
-/* A user who can rename its files could bring back a revoked key, or make an older version
- * the newest.  A missing directory is for the backend to report. */
-static int check_directory(const char *path, opal_crypt_why_t *why)
+/* A missing directory is for the backend to report. */
+static int check_directory(const opal_crypt_secret_group_t *group, const char *path, bool *of_another, opal_crypt_why_t *why)
 {
-    struct stat status;
+    struct stat status = {.st_uid = geteuid()};
+    int fd = open(path, (NULL == group ? O_PATH : O_RDONLY) | O_DIRECTORY | O_CLOEXEC);
 
-    if (0 != stat(path, &status)) {
-        return OPAL_CRYPT_OK;
+    if (fd < 0 && NULL != group && ENOENT != errno) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-directory", "%.512s: %s", path, strerror(errno));
     }
-    if (0 != status.st_uid && geteuid() != status.st_uid) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-directory",
-                                 "%.512s: it belongs to user id %lu, this process runs as %lu", path,
-                                 (unsigned long) status.st_uid, (unsigned long) geteuid());
+    int rc = fd < 0 ? OPAL_CRYPT_OK : opal_cryptfile_keystore_directory_check(group, fd, path, why);
+    if (fd >= 0) {
+        (void) fstat(fd, &status);
+        close(fd);
     }
-    if (0 != (status.st_mode & (S_IWGRP | S_IWOTH)) && 0 == (status.st_mode & S_ISVTX)) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-directory",
-                                 "%.512s: others can write to it, its mode is 0%o", path,
-                                 (unsigned) status.st_mode & 07777);
-    }
-    return OPAL_CRYPT_OK;
+    *of_another = NULL != group && geteuid() != status.st_uid;
+    return rc;
 }
 
 /* The keystore's directory is the caller's choice, or ~/.ompi-crypt/keys; then ~/.ompi-crypt is
  * checked, too. */
-static int choose_directory(const char *chosen, char **directory, opal_crypt_why_t *why)
+static int choose_directory(opal_cryptfile_keystore_t *keystore, const char *chosen, opal_crypt_why_t *why)
 {
     char path[4096], *name;
     int rc = OPAL_CRYPT_OK;
@@ -53,17 +51,26 @@ static int choose_directory(const char *chosen, char **directory, opal_crypt_why
         if (OPAL_CRYPT_OK == rc) {
             name = strrchr(path, '/');
             *name = '\0';
-            rc = check_directory(path, why);
+            rc = check_directory(NULL, path, &keystore->of_another, why);
             *name = '/';
         }
         chosen = path;
     }
-    rc = OPAL_CRYPT_OK == rc ? check_directory(chosen, why) : rc;
+    rc = OPAL_CRYPT_OK == rc ? check_directory(keystore->group, chosen, &keystore->of_another, why) : rc;
     if (OPAL_CRYPT_OK == rc) {
-        *directory = strdup(chosen);
-        rc = NULL == *directory ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+        keystore->directory = strdup(chosen);
+        rc = NULL == keystore->directory ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
     }
     return rc;
+}
+
+static int choose_group(opal_cryptfile_keystore_t *keystore, const char *text, opal_crypt_why_t *why)
+{
+    if (OPAL_CRYPTFILE_KEYSTORE_FILE != keystore->backend) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-group", "%.200s: only a keystore of files can be a group's", text);
+    }
+    keystore->group = &keystore->group_space;
+    return opal_crypt_secret_group_parse(text, &keystore->group_space, why);
 }
 
 int opal_cryptfile_keystore_open(const opal_cryptfile_keystore_options_t *options,
@@ -81,7 +88,8 @@ int opal_cryptfile_keystore_open(const opal_cryptfile_keystore_options_t *option
                                                                : &opal_cryptfile_keystore_file_ops;
     made->secret_on_netfs = options->secret_on_netfs;
     made->now = options->now;
-    int rc = choose_directory(options->directory, &made->directory, why);
+    int rc = NULL == options->group ? OPAL_CRYPT_OK : choose_group(made, options->group, why);
+    rc = OPAL_CRYPT_OK == rc ? choose_directory(made, options->directory, why) : rc;
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_keystore_log_open(made, options->log_file, why);
     }

@@ -51,6 +51,7 @@ typedef struct opal_cryptfile_keystore_options {
     const char *directory;          /* ~/.ompi-crypt/keys; holds the log for both backends */
     const char *log_file;           /* DIRECTORY/log */
     const char *machine_key_file;   /* 64 hexadecimal digits on local storage; new keys are wrapped under it */
+    const char *group;              /* "[OWNER:]GROUP": its members may read the keystore of OWNER (this user); `file` only */
     bool secret_on_netfs;
     const char *pkcs11_module;      /* path of the library */
     const char *pkcs11_token;       /* label of the token */

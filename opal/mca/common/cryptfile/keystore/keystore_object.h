@@ -59,6 +59,9 @@ struct opal_cryptfile_keystore {
     opal_cryptfile_keystore_backend_t backend;
     pthread_mutex_t lock;
     char *directory;
+    const opal_crypt_secret_group_t *group;     /* NULL: it is ours alone */
+    opal_crypt_secret_group_t group_space;
+    bool of_another;                /* a group's, of which this user is a member and not the owner */
     bool secret_on_netfs;
     time_t now;                     /* 0: the clock */
     int log_fd;
@@ -91,6 +94,10 @@ int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char 
 /* *fd is for the unlock; -1: no locks are available. */
 int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why);
 void opal_cryptfile_keystore_unlock(int fd);
+
+/* ---- the keystore's directory (cryptfile/keystore/directory.c) ---- */
+/* Whose it is, and that nobody else can write to it; with a group, `fd` is not O_PATH. */
+int opal_cryptfile_keystore_directory_check(const opal_crypt_secret_group_t *group, int fd, const char *path, opal_crypt_why_t *why);
 
 /* ---- the directory of the backend `file` ---- */
 int opal_cryptfile_keystore_directory(const opal_cryptfile_keystore_t *keystore, DIR **directory,

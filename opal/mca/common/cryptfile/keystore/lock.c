@@ -21,6 +21,11 @@ int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int 
     char path[4200];
     int rc;
 
+    if (keystore->of_another) {
+        *fd = -1;
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-directory", "%.512s: only its owner changes a group's keystore",
+                                 keystore->directory);
+    }
     snprintf(path, sizeof(path), "%s/lock", keystore->directory);
     *fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
     if (*fd < 0 && ENOENT == errno) {           /* `pkcs11` needs no directory; without one, `file` fails later */
