@@ -50,7 +50,7 @@ static const struct {
     {"no-home", "the home directory is not known: set HOME, or name the place"},
     {"no-secret-memory", "there is no memory for secret keys (ulimit -l)"},
     {"secret-directory", "other users can rename files in the directory of this secret (chmod go-w DIRECTORY)"},
-    {"secret-group", "the keystore is not the group's, or not its alone"},
+    {"secret-group", "the keystore is not one that this group shares and only its owner changes"},
     {"secret-length", "a file with a secret has the wrong length"},
     {"secret-missing", "a file with a secret does not exist"},
     {"secret-mode", "other users can read or change a file with a secret (chmod 600 FILE, if nobody did)"},
