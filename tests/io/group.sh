@@ -27,7 +27,7 @@ outside() { OMPI_MCA_crypt_keystore_group=4712:4715 as 4714 4714 "$@"; }
 member test -x "$PREFIX/bin/mpicrypt" || skip "other users cannot run what is in $PREFIX"
 
 echo "--- the owner makes it"
-must owner mpicrypt key new lab
+must as 4712 4715 mpicrypt key new lab --keystore-group 4715
 [ "$(stat -c '%u:%g %a' "$project/shared/keys" "$project/shared/keys/lab.1" | tr '\n' ' ')" = "4712:4715 750 4712:4715 640 " ] ||
     fail "$(stat -c '%n %u:%g %a' "$project/shared/keys" "$project/shared/keys"/*)"
 [ "$(stat -c %a "$project/shared/keys/log")" = 600 ] || fail "the owner's log"
