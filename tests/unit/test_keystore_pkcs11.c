@@ -96,6 +96,22 @@ static CK_RV create_nothing(CK_SESSION_HANDLE session, CK_ATTRIBUTE *attributes,
     return CKR_DEVICE_REMOVED;
 }
 
+static uint8_t known_key[32] = "a key that is known everywhere!!";
+
+/* With its value, where the token would have drawn one. */
+static CK_RV generate_known(CK_SESSION_HANDLE session, CK_MECHANISM *mechanism, CK_ATTRIBUTE *attributes, CK_ULONG count,
+                            CK_OBJECT_HANDLE *made)
+{
+    CK_ATTRIBUTE all[20];
+
+    (void) mechanism;
+    UNIT_REQUIRE(count <= 20);
+    for (CK_ULONG i = 0; i < count; ++i) {
+        all[i] = CKA_VALUE_LEN == attributes[i].type ? (CK_ATTRIBUTE){CKA_VALUE, known_key, sizeof(known_key)} : attributes[i];
+    }
+    return real->C_CreateObject(session, all, count, made);
+}
+
 static void with_faults(opal_cryptfile_keystore_t *keystore)
 {
     opal_cryptfile_p11_t *token = keystore->token;
@@ -130,6 +146,21 @@ static void case_flaky(opal_cryptfile_keystore_t *keystore)
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "lab", &other, out, &grant, &why));
     every_other = 0;
     ((opal_cryptfile_p11_t *) keystore->token)->call = real;
+}
+
+static void case_fingerprint(opal_cryptfile_keystore_t *keystore)
+{
+    opal_cryptfile_keystore_record_t record = {.label = "known"};
+    uint8_t expected[OPAL_CRYPTFILE_FINGERPRINT_BYTES];
+    opal_crypt_why_t why;
+
+    UNIT_GROUP("a key has the fingerprint that it would have in a file");
+    with_faults(keystore);
+    faulty.C_GenerateKey = generate_known;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(keystore, OPAL_CRYPTFILE_KEYSTORE_NEW, &record, &why));
+    ((opal_cryptfile_p11_t *) keystore->token)->call = real;
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_fingerprint_of_key(known_key, expected));
+    UNIT_EQUAL_BYTES(expected, record.fingerprint, sizeof(expected));
 }
 
 static void case_killed(opal_cryptfile_keystore_t *keystore)
@@ -229,6 +260,7 @@ int main(void)
     UNIT_CHECK(0 == shell("! grep -q 4711 %s/log", directory));
     case_flaky(keystore);
     case_killed(keystore);
+    case_fingerprint(keystore);
     opal_cryptfile_keystore_close(keystore);
     case_application(&options);
 
