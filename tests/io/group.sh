@@ -57,6 +57,10 @@ done
 must_refuse "only its owner changes a group's keystore" in_variant env OMPI_MCA_crypt_keystore_group=4712:4715 mpicrypt key rotate lab     # not root either
 [ "$(cksum "$project/shared/keys"/*)" = "$before" ] || fail "the keystore was changed"
 
+must_refuse "cannot be made: another user would own it, by crypt_keystore_group (4712:4715)" \
+    member mpicrypt key new lab --keystore-dir "$project/4713/keys"
+[ ! -e "$project/4713/keys" ] || fail "it was made"
+
 echo "--- without the parameter, or the group"
 must_refuse "it belongs to user id 4712, this process runs as 4713" as 4713 4715 mpicrypt key list
 must_refuse "its mode is 0640" as 4712 4715 mpicrypt file verify "$project/4712/made"

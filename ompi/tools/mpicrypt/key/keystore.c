@@ -135,7 +135,7 @@ void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options)
     }
 }
 
-/* Give a directory that was just made to the group, if there is one. */
+/* Give a directory that was just made to the group, if there is one.  Nobody makes a keystore for another user. */
 static int share(const char *path, const char *text)
 {
     opal_crypt_secret_group_t group;
@@ -148,6 +148,10 @@ static int share(const char *path, const char *text)
     if (OPAL_CRYPT_OK != rc) {
         rmdir(path);
         return mpicrypt_refused("the keystore cannot be made", rc, &why);
+    }
+    if (geteuid() != group.owner) {
+        rmdir(path);
+        return mpicrypt_error(MPICRYPT_FAILED, "%s cannot be made: another user would own it, by crypt_keystore_group (%s)", path, text);
     }
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool shared = fd >= 0 && 0 == fchown(fd, (uid_t) -1, group.group) && 0 == fchmod(fd, 0750);
