@@ -30,6 +30,19 @@ without_key() {
 }
 says "holds no key for an encrypted file" without_key
 must_fail without_key
+# A label that was made anew: the keys are named.
+key_of() { in_variant mpicrypt key list --keystore-dir "$CASE_DIR/$1" | sed -n 's/^lab  *1  *\([0-9a-f]\{16\}\)  *\([-0-9]*\) .*/key \1 of \2/p'; }
+cp -a keys anew
+rm anew/lab.1
+must in_variant mpicrypt key new lab --keystore-dir "$CASE_DIR/anew"
+must_refuse "label lab, version 1 (the file has $(key_of keys), the keystore $(key_of anew))" \
+    vcluster mpirun -n 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/anew" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file"
+must_refuse "label lab, version 1 (the file has $(key_of keys), the keystore $(key_of anew))" \
+    in_variant mpicrypt file verify "$CASE_DIR/file" --keystore-dir "$CASE_DIR/anew"
+rm anew/lab.1
+must_refuse "lab, version 1 ($(key_of keys))" in_variant mpicrypt file verify "$CASE_DIR/file" --keystore-dir "$CASE_DIR/none"
+must_refuse "lab, version 1 ($(key_of keys))" without_key
+must_refuse "$(key_of keys | sed 's/^key \(.*\) of \(.*\)/\1  \2/')" in_variant mpicrypt file info "$CASE_DIR/file" --keystore-dir "$CASE_DIR/none"
 
 cp file copy                        # without attributes
 must vcluster mpirun -n 2 "$program" read "$CASE_DIR/plain" "$CASE_DIR/copy"
