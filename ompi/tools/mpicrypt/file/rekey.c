@@ -14,7 +14,7 @@
 #include "file.h"
 
 /* The key that a data key is wrapped under; version 0: it cannot be read. */
-static opal_cryptfile_wrapped_by_t by_of(const opal_cryptfile_wrapped_t *wrapped, char text[OPAL_CRYPTFILE_KEY_TEXT_BYTES])
+static opal_cryptfile_wrapped_by_t wrapped_by(const opal_cryptfile_wrapped_t *wrapped, char text[OPAL_CRYPTFILE_KEY_TEXT_BYTES])
 {
     opal_cryptfile_wrapped_by_t by;
 
@@ -52,10 +52,10 @@ static void print(const mpicrypt_file_t *file, const opal_cryptfile_map_t *befor
     for (uint32_t i = 0; i < file->map->region_count; ++i) {
         const opal_cryptfile_region_t *region = &file->map->regions[i];
         if (region->encrypted && NULL != file->keys[i].data_key) {
-            unsigned version = by_of(region->wrapped, key).version, was = by_of(before->regions[i].wrapped, old).version;
+            unsigned version = wrapped_by(region->wrapped, key).version, was = wrapped_by(before->regions[i].wrapped, old).version;
             printf("region %u: %s: version %u, was %u; %s, was %s\n", (unsigned) i, region->label, version, was, key, old);
         } else if (region->encrypted) {
-            unsigned version = by_of(region->wrapped, key).version;
+            unsigned version = wrapped_by(region->wrapped, key).version;
             printf("region %u: %s: there is no key for it here; it stays under version %u (%s)\n", (unsigned) i, region->label, version, key);
         }
     }

@@ -136,7 +136,7 @@ void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options)
 }
 
 /* Give a directory that was just made to the group, if there is one.  Nobody makes a keystore for another user. */
-static int share(const char *path, const char *text)
+static int give_to_group(const char *path, const char *text)
 {
     opal_crypt_secret_group_t group;
     opal_crypt_why_t why = {.topic = NULL};
@@ -185,7 +185,7 @@ int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
         *slash = '/';
     }
     if (0 == mkdir(path, 0700)) {
-        return share(path, with_environment(options).group);
+        return give_to_group(path, with_environment(options).group);
     }
     return EEXIST == errno ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(errno));
 }

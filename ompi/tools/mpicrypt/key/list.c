@@ -30,7 +30,7 @@ const char *mpicrypt_key_day(int64_t seconds, char text[32])
     return text;
 }
 
-static const char *state_of(const opal_cryptfile_keystore_record_t *record)
+static const char *key_state(const opal_cryptfile_keystore_record_t *record)
 {
     return record->revoked ? "revoked" : 0 != record->not_after && (int64_t) time(NULL) > record->not_after ? "decrypts only" : "in use";
 }
@@ -63,7 +63,7 @@ static int add_record(const opal_cryptfile_keystore_record_t *record, void *arg)
     return OPAL_CRYPT_OK;
 }
 
-static int compare_records(const void *a, const void *b)
+static int compare_labels(const void *a, const void *b)
 {
     const opal_cryptfile_keystore_record_t *x = a, *y = b;
     int labels = strcmp(x->label, y->label);
@@ -96,7 +96,7 @@ static void print_table(const key_rows_t *rows)
         }
         mpicrypt_table_text(table, list);
         mpicrypt_table_text(table, 0 != record->escrow_bytes ? "yes" : "no");
-        mpicrypt_table_text(table, state_of(record));
+        mpicrypt_table_text(table, key_state(record));
     }
     mpicrypt_table_print(table, stdout);
     mpicrypt_table_free(table);
@@ -127,14 +127,14 @@ static void print_long(const key_rows_t *rows)
         opal_crypt_hex_write(record->fingerprint, sizeof(record->fingerprint), hex);
         printf("%s, version %u\n  fingerprint  %s\n  key          AES-%u, made on %s\n", record->label, record->version, hex, record->bits,
                mpicrypt_key_day(record->created, text));
-        printf("  state        %s; %s%s\n", state_of(record), 0 == record->not_after ? "no last day" : "last day ",
+        printf("  state        %s; %s%s\n", key_state(record), 0 == record->not_after ? "no last day" : "last day ",
                0 == record->not_after ? "" : mpicrypt_key_day(record->not_after, text));
         print_owners(record);
         printf("  recovery     %s\n", 0 != record->escrow_bytes ? "a recovery key can read its files, too" : "none");
     }
 }
 
-static void print_json(const key_rows_t *rows)
+static void print_keys_json(const key_rows_t *rows)
 {
     char hex[2 * OPAL_CRYPTFILE_FINGERPRINT_BYTES + 1];
 
@@ -153,7 +153,7 @@ static void print_json(const key_rows_t *rows)
         for (unsigned o = 0; o < record->owner_count; ++o) {
             printf("%s%u%s", 0 == o ? "" : ", ", (unsigned) record->owners[o], o + 1 == record->owner_count ? "]" : "");
         }
-        printf(", \"escrow\": %s, \"state\": \"%s\"}", 0 != record->escrow_bytes ? "true" : "false", state_of(record));
+        printf(", \"escrow\": %s, \"state\": \"%s\"}", 0 != record->escrow_bytes ? "true" : "false", key_state(record));
     }
     printf("%s]\n", 0 == rows->count ? "[" : "");
 }
@@ -168,9 +168,9 @@ int mpicrypt_key_list(opal_cryptfile_keystore_t *keystore, const char *label, bo
         rows.code = mpicrypt_error(MPICRYPT_FAILED, "%s: the keystore has no key for this label ('mpicrypt key list' shows what it has)", label);
     } else if (OPAL_CRYPT_OK == rc) {
         if (0 != rows.count) {
-            qsort(rows.records, rows.count, sizeof(*rows.records), compare_records);
+            qsort(rows.records, rows.count, sizeof(*rows.records), compare_labels);
         }
-        (json ? print_json : NULL == label ? print_table : print_long)(&rows);
+        (json ? print_keys_json : NULL == label ? print_table : print_long)(&rows);
     }
     free(rows.records);
     return OPAL_CRYPT_OK == rc ? rows.code : mpicrypt_refused("list", rc, &why);

@@ -28,7 +28,7 @@ static bool number_of_id(const char *text, uint32_t *id)
     return '\0' != *text && strlen(text) == strspn(text, "0123456789") && 0 == errno && value < UINT32_MAX;
 }
 
-static bool owner_of(const char *text, uid_t *owner)
+static bool uid_of(const char *text, uid_t *owner)
 {
     struct passwd entry, *found = NULL;
     char space[4096];
@@ -46,7 +46,7 @@ static bool owner_of(const char *text, uid_t *owner)
 }
 
 /* A group may have many members. */
-static bool group_of(const char *text, gid_t *group)
+static bool gid_of(const char *text, gid_t *group)
 {
     struct group entry, *found = NULL;
     uint32_t id;
@@ -72,13 +72,13 @@ int opal_crypt_secret_group_parse(const char *text, opal_crypt_secret_group_t *g
 {
     const char *colon = strchr(text, ':');
     char *owner = NULL == colon ? NULL : strndup(text, (size_t) (colon - text));
-    bool known = NULL == colon || (NULL != owner && owner_of(owner, &group->owner));
+    bool known = NULL == colon || (NULL != owner && uid_of(owner, &group->owner));
 
     if (NULL == colon) {
         group->owner = geteuid();
     }
     free(owner);
-    if (known && group_of(NULL == colon ? text : colon + 1, &group->group)) {
+    if (known && gid_of(NULL == colon ? text : colon + 1, &group->group)) {
         return OPAL_CRYPT_OK;
     }
     return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-group", "%.200s: this node does not know the %s", text,

@@ -105,7 +105,7 @@ static int refuse_use(opal_cryptfile_keystore_t *keystore, const char *verb, con
                                                         by->version, names_of(by, record, names), refusal);
 }
 
-static opal_cryptfile_wrapped_by_t by_of(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record)
+static opal_cryptfile_wrapped_by_t by_record(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record)
 {
     opal_cryptfile_wrapped_by_t by = {.backend = keystore->backend, .version = record->version, .created = record->created};
 
@@ -126,7 +126,7 @@ static int blob_wrap(opal_cryptfile_keystore_t *keystore, const char *label, con
         return rc;
     }
     if (OPAL_CRYPTFILE_GRANT_SEAL != opal_cryptfile_keystore_grant_of(keystore, &record, &refusal)) {
-        const opal_cryptfile_wrapped_by_t by = by_of(keystore, &record);
+        const opal_cryptfile_wrapped_by_t by = by_record(keystore, &record);
 
         return refuse_use(keystore, "wrap", label, &by, NULL, uuid, refusal, why);
     }
