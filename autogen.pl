@@ -6,8 +6,8 @@
 #
 # A framework is a directory PROJECT/mca/NAME with a base/; a component is a
 # directory PROJECT/mca/FRAMEWORK/NAME with a configure.m4 and a Makefile.am,
-# as in Open MPI's own tree.  Extensions (ompi/mpiext/NAME) and tools
-# (ompi/tools/NAME) need a Makefile.am only.  So a new one is one directory,
+# as in Open MPI's own tree.  Libraries without MPI (lib/NAME), extensions (ompi/mpiext/NAME)
+# and tools (ompi/tools/NAME) need a Makefile.am only.  So a new one is one directory,
 # and no shared file changes.
 #
 # Writes config/ompi_crypt_found.m4, tests/unit/tests.am from
@@ -65,7 +65,8 @@ foreach my $project ('opal', 'ompi') {
 }
 
 # 2. directories that exist in this build only
-my @others = ((map { "ompi/mpiext/$_" } directories_with('ompi/mpiext', 'Makefile.am')),
+my @others = ((map { "lib/$_" } directories_with('lib', 'Makefile.am')),
+              (map { "ompi/mpiext/$_" } directories_with('ompi/mpiext', 'Makefile.am')),
               (map { "ompi/tools/$_" } directories_with('ompi/tools', 'Makefile.am')));
 foreach my $directory (@others) {
     push(@includes, "$directory/standalone.m4") if -e "$directory/standalone.m4";

@@ -47,6 +47,9 @@ opal_aead_openssl_guard_t opal_aead_openssl_guard(void);
 void opal_aead_openssl_secret_begin(void);
 void opal_aead_openssl_secret_end(void);
 
+/* In a forked child, with opal_crypt_fork_anew: contexts can be made again.  The parent's are not used or freed. */
+void opal_aead_openssl_anew(void);
+
 /* True if the address is in our pages; for tests. */
 bool opal_aead_openssl_in_own_pages(const void *address);
 

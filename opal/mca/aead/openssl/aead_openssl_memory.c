@@ -40,6 +40,7 @@ static opal_aead_openssl_guard_t guard = OPAL_AEAD_OPENSSL_NOT_GUARDED;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *range;
 static size_t range_usable, range_used;
+static size_t range_dead;                   /* the parent's part of it, in a child that has begun anew */
 static block_t *free_blocks[CLASS_MOST + 1];
 static bool wiped_by_kernel, forked;        /* forked: in a child, where all of it is zeros */
 
@@ -108,7 +109,7 @@ static void own_free(void *payload)
 {
     block_t *block = block_of(payload);
 
-    if (forked) {
+    if (forked || (uint8_t *) block < range + range_dead) {
         return;
     }
     opal_aead_wipe(payload, (size_t) 1 << block->class);
@@ -185,6 +186,17 @@ static void in_child(void)
     forked = true;
     if (!wiped_by_kernel) {
         opal_aead_wipe(range, range_usable);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void opal_aead_openssl_anew(void)
+{
+    pthread_mutex_lock(&lock);
+    if (forked) {
+        range_dead = range_used = range_usable;     /* a child inherits no locked pages: begin with new ones */
+        memset(free_blocks, 0, sizeof(free_blocks));
+        forked = false;
     }
     pthread_mutex_unlock(&lock);
 }

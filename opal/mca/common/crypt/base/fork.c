@@ -74,6 +74,12 @@ static void watch(void)
     watched = 0 == pthread_atfork(before, in_parent, in_child);
 }
 
+void opal_crypt_fork_anew(void)
+{
+    opal_crypt_thread_anew();
+    opal_crypt_secmem_anew();
+}
+
 bool opal_crypt_fork_watch(void)
 {
     pthread_once(&once, watch);

@@ -14,6 +14,10 @@
  * False: no memory. */
 bool opal_crypt_fork_watch(void);
 
+/* In a forked child: from now on this process may have keys of its own.  What it has of its parent must not be used or
+ * freed any more; that memory stays, as zeros.  For one thread at a time. */
+void opal_crypt_fork_anew(void);
+
 /* Around calls that leave a secret in libcrypto's memory until they return, so that no fork comes in between.  They
  * nest.  Not for per-message work. */
 void opal_crypt_secret_begin(void);
@@ -29,6 +33,8 @@ typedef enum {
 
 void opal_crypt_secmem_fork(opal_crypt_fork_t when);
 void opal_crypt_thread_fork(opal_crypt_fork_t when);
+void opal_crypt_secmem_anew(void);
+void opal_crypt_thread_anew(void);
 
 #pragma GCC visibility pop
 

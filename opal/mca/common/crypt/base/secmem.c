@@ -366,3 +366,17 @@ void opal_crypt_secmem_fork(opal_crypt_fork_t when)
     }
     pthread_mutex_unlock(&lock);
 }
+
+/* The parent's arenas are zeros: they are left where they are. */
+void opal_crypt_secmem_anew(void)
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned list = 0; list <= LARGE; ++list) {
+        arenas[list] = NULL;
+    }
+    if (NULL != marker) {
+        marker_pid = 0 == marker_pid ? 0 : getpid();
+        *marker = 1;
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -249,6 +249,15 @@ void opal_crypt_thread_fork(opal_crypt_fork_t when)
     pthread_mutex_unlock(&lock);
 }
 
+/* The states of the parent's threads are left where they are: libcrypto's contexts in them may be half changed. */
+void opal_crypt_thread_anew(void)
+{
+    pthread_mutex_lock(&lock);
+    __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+    threads = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
 int opal_crypt_thread_aes(opal_crypt_thread_t *thread,
                           const uint8_t *aes_key, size_t key_bytes,
                           const uint8_t *in, uint8_t *out, int blocks)

@@ -9,6 +9,7 @@
  * here first, always exclusively.
  */
 #include "file_object.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,14 +45,23 @@ void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
     pthread_mutex_unlock(&file->work_lock);
 }
 
-static int enlarge(uint8_t **memory, size_t *have, size_t want)
+static void release_memory(const opal_cryptfile_t *file, uint8_t *memory)
+{
+    if (file->of.secret) {
+        opal_crypt_secmem_free(memory);
+    } else {
+        free(memory);
+    }
+}
+
+static int enlarge(const opal_cryptfile_t *file, uint8_t **memory, size_t *have, size_t want)
 {
     if (*have < want) {
-        void *larger;
-        if (0 != posix_memalign(&larger, PAGE, want)) {
+        void *larger = file->of.secret ? opal_crypt_secmem_alloc(want) : NULL;
+        if (NULL == larger && (file->of.secret || 0 != posix_memalign(&larger, PAGE, want))) {
             return OPAL_CRYPT_ERR_MEMORY;
         }
-        free(*memory);
+        release_memory(file, *memory);
         *memory = larger;
         *have = want;
     }
@@ -62,13 +72,13 @@ int opal_cryptfile_work_reserve(const opal_cryptfile_t *file, opal_cryptfile_wor
                                 uint32_t block_bytes)
 {
     size_t part = opal_cryptfile_run_part(file, block_bytes, blocks) * block_bytes;
-    int rc = enlarge(&work->cipher, &work->cipher_capacity, part);
+    int rc = enlarge(file, &work->cipher, &work->cipher_capacity, part);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = enlarge(&work->plain, &work->plain_capacity, part);
+        rc = enlarge(file, &work->plain, &work->plain_capacity, part);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = enlarge(&work->old, &work->old_capacity, 2 * (size_t) block_bytes);
+        rc = enlarge(file, &work->old, &work->old_capacity, 2 * (size_t) block_bytes);
     }
     if (OPAL_CRYPT_OK == rc && work->block_capacity < blocks) {
         free(work->slot_bytes);
@@ -91,9 +101,9 @@ void opal_cryptfile_work_end(opal_cryptfile_t *file)
     while (NULL != file->idle) {
         opal_cryptfile_work_t *work = file->idle;
         file->idle = work->next;
-        free(work->cipher);
-        free(work->plain);
-        free(work->old);
+        release_memory(file, work->cipher);
+        release_memory(file, work->plain);
+        release_memory(file, work->old);
         free(work->slot_bytes);
         free(work->slots);
         free(work->fresh);

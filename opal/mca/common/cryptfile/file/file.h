@@ -82,6 +82,7 @@ typedef struct opal_cryptfile_of {
     const opal_aead_module_t *(*provider)(void *arg, opal_aead_cipher_t cipher);
     void *arg;
     uint32_t part_bytes;                /* sealed and written at a time; 0: the default */
+    bool secret;                        /* work in secret memory: the process around us has no other copy of the plaintext */
 } opal_cryptfile_of_t;
 
 int opal_cryptfile_create(const opal_cryptfile_of_t *of, opal_cryptfile_t **file);
@@ -130,6 +131,21 @@ typedef struct opal_cryptfile_outcome {
  * other process writes between two parts of this call. */
 int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *requests,
                         size_t request_count, bool atomic, opal_cryptfile_outcome_t *outcome);
+
+/* Where a byte is: `within` its block, and how many bytes of the block follow it in the file, with it. */
+typedef struct opal_cryptfile_spot {
+    uint32_t region, within;
+    uint64_t block, together;
+    bool encrypted;                     /* else block and within are 0 */
+} opal_cryptfile_spot_t;
+
+/* False: no region has this byte.  *hint, 0 at first: as for map_find. */
+bool opal_cryptfile_spot(const opal_cryptfile_t *file, uint32_t *hint, uint64_t offset, opal_cryptfile_spot_t *spot);
+
+/* Open one block of an encrypted region; `text` has its block size, and is filled up with zeros; on failure, all of
+ * it is zero. */
+int opal_cryptfile_read_block(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint8_t *text,
+                              opal_cryptfile_outcome_t *outcome);
 
 /* Write all requests; their memory is not changed.  ERR_ACCESS, and any fault
  * of a block that is only partly overwritten, is returned before that block is

@@ -48,6 +48,7 @@ struct opal_cryptfile {
     opal_cryptfile_region_state_t **regions;    /* as many as the map has */
     bool torn_told;                             /* a write to a torn block was reported */
     bool sealed;                                /* the seal was demanded and verified */
+    uint8_t sealed_hash[OPAL_CRYPT_HASH_BYTES];  /* of all roots */
     uint64_t sealed_bytes;                      /* the size that the pages cover, after a check, too; */
     uint32_t sealed_regions;                    /* and the number of regions */
     uint8_t *sealed_entries;                    /* the group read last, under the first region's lock */

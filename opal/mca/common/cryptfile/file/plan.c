@@ -251,3 +251,24 @@ bool opal_cryptfile_plan_run(const opal_cryptfile_t *file, const opal_cryptfile_
     run->count = end - run->first;
     return true;
 }
+
+bool opal_cryptfile_spot(const opal_cryptfile_t *file, uint32_t *hint, uint64_t offset, opal_cryptfile_spot_t *spot)
+{
+    uint64_t plain, left = opal_cryptfile_group_left(file, offset);
+
+    *spot = (opal_cryptfile_spot_t){.region = UINT32_MAX};
+    if (!opal_cryptfile_map_find(file->map, hint, offset, &spot->region, &plain, &spot->together)) {
+        return false;
+    }
+    const opal_cryptfile_region_t *of = &file->map->regions[spot->region];
+    spot->together = spot->together < left ? spot->together : left;
+    spot->encrypted = of->encrypted;
+    if (of->encrypted) {
+        plain = opal_cryptfile_stand(file, spot->region, offset);
+        spot->block = plain / of->block_bytes;
+        spot->within = (uint32_t) (plain % of->block_bytes);
+        left = of->block_bytes - spot->within;
+        spot->together = spot->together < left ? spot->together : left;
+    }
+    return true;
+}

@@ -238,3 +238,39 @@ int opal_cryptfile_read(opal_cryptfile_t *file, const opal_cryptfile_request_t *
     }
     return outcome->rc = rc;
 }
+
+/* Is the file as long as the seal says, if it was demanded? */
+static int is_as_sealed(opal_cryptfile_t *file)
+{
+    uint64_t end = file->sealed_bytes;
+    int rc = file->sealed ? opal_cryptfile_size(file, &end) : OPAL_CRYPT_OK;
+
+    return OPAL_CRYPT_OK == rc && file->sealed && end != file->sealed_bytes ? OPAL_CRYPT_ERR_AUTH : rc;
+}
+
+int opal_cryptfile_read_block(opal_cryptfile_t *file, uint32_t region, uint64_t block, uint8_t *text,
+                              opal_cryptfile_outcome_t *outcome)
+{
+    const uint32_t block_bytes = file->map->regions[region].block_bytes;
+    const opal_cryptfile_region_state_t *state = file->regions[region];
+    opal_cryptfile_piece_t piece = {.memory = text, .plain = block * block_bytes, .bytes = block_bytes, .region = region};
+    const opal_cryptfile_plan_t plan = {.pieces = &piece, .piece_count = 1};
+    const opal_cryptfile_blockrun_t run = {.region = region, .first = block, .count = 1};
+    reader_t r = {.file = file, .plan = &plan, .outcome = outcome};
+
+    opal_cryptfile_outcome_init(outcome);
+    int rc = NULL == state->blocks || state->grant < OPAL_CRYPTFILE_GRANT_OPEN || state->limit < OPAL_CRYPTFILE_GRANT_OPEN
+                 ? OPAL_CRYPT_ERR_ACCESS : is_as_sealed(file);
+    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_work_take(file, &r.work) : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        rc = read_run(&r, &run);
+        int error = errno;
+        opal_cryptfile_work_give(file, r.work);
+        errno = error;
+    }
+    if (OPAL_CRYPT_OK != rc) {
+        (void) opal_cryptfile_outcome_set(file, outcome, rc, region, block);
+        memset(text, 0, block_bytes);
+    }
+    return rc;
+}

@@ -38,6 +38,8 @@ int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
 
 /* The length of the sealed file.  False: no seal was demanded, and `bytes` is unchanged. */
 bool opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file, uint64_t *bytes);
+/* The hash for the user of the seal that was demanded, and verified.  False: none was. */
+bool opal_cryptfile_sealed_hash(const opal_cryptfile_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 
 /* ---- watching: a job writes, and seals at the end ---- */
 

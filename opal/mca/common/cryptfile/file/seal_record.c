@@ -227,6 +227,9 @@ int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
         rc = refuse_tree(why, "it is of another version of the file than the hash that was given");
     }
     file->sealed = OPAL_CRYPT_OK == rc;
+    if (file->sealed) {
+        memcpy(file->sealed_hash, hash, HASH);
+    }
     pages_keep(file, &tree, rc, pages);
     return OPAL_CRYPT_ERR_AUTH == rc && NULL == why->topic ? refuse_tree(why, "it cannot be read") : rc;
 }
@@ -234,5 +237,11 @@ int opal_cryptfile_seal_demand(opal_cryptfile_t *file, const uint8_t *wanted, op
 bool opal_cryptfile_sealed_bytes(const opal_cryptfile_t *file, uint64_t *bytes)
 {
     *bytes = file->sealed ? file->sealed_bytes : *bytes;
+    return file->sealed;
+}
+
+bool opal_cryptfile_sealed_hash(const opal_cryptfile_t *file, uint8_t hash[HASH])
+{
+    memcpy(hash, file->sealed_hash, HASH);
     return file->sealed;
 }
