@@ -5,6 +5,7 @@
  */
 #include "lib/mpicrypt_file/reader.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void mpicrypt_info(const mpicrypt_file_t *file, mpicrypt_file_info_t *info)
@@ -43,8 +44,8 @@ int mpicrypt_region(const mpicrypt_file_t *file, uint32_t region, mpicrypt_file_
     about->encrypted = of->encrypted;
     about->readable = file->readable[region];
     if (of->encrypted) {
-        strncpy(about->cipher, opal_cryptfile_algorithm_name(of->cipher), sizeof(about->cipher) - 1);
-        strncpy(about->label, of->label, sizeof(about->label) - 1);
+        snprintf(about->cipher, sizeof(about->cipher), "%s", opal_cryptfile_algorithm_name(of->cipher));
+        snprintf(about->label, sizeof(about->label), "%s", of->label);
         about->block_bytes = of->block_bytes;
         about->key_version = OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(of->wrapped, &backend, &version) ? version : 0;
     }

@@ -151,7 +151,7 @@ static int open_copy(opening_t *o, opal_cryptfile_copy_t copy)
 static int open_engine(opening_t *o, opal_cryptfile_copy_state_t *best)
 {
     const opal_cryptfile_of_t of = {.storage = &o->file->posix.super, .provider = mpicrypt_start_provider,
-                                    .part_bytes = OPEN_PART_BYTES, .secret = true};
+                                    .part_bytes = OPEN_PART_BYTES};
     const uint32_t count = best->map->region_count;
     int rc = opal_cryptfile_create(&of, &o->file->engine);
 
@@ -161,7 +161,10 @@ static int open_engine(opening_t *o, opal_cryptfile_copy_state_t *best)
     for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < count; ++i) {
         o->file->readable[i] = !best->map->regions[i].encrypted || NULL != best->keys[i].data_key;
     }
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_use(o->file->engine, best->map, best->keys) : rc;
+    if (OPAL_CRYPT_OK == rc) {
+        opal_cryptfile_work_secret(o->file->engine);
+        rc = opal_cryptfile_use(o->file->engine, best->map, best->keys);
+    }
     if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_keys_free(best->keys, count);
         best->map = NULL;

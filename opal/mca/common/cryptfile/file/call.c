@@ -45,9 +45,11 @@ void opal_cryptfile_work_give(opal_cryptfile_t *file, opal_cryptfile_work_t *wor
     pthread_mutex_unlock(&file->work_lock);
 }
 
+void opal_cryptfile_work_secret(opal_cryptfile_t *file) { file->secret = true; }
+
 static void release_memory(const opal_cryptfile_t *file, uint8_t *memory)
 {
-    if (file->of.secret) {
+    if (file->secret) {
         opal_crypt_secmem_free(memory);
     } else {
         free(memory);
@@ -57,8 +59,8 @@ static void release_memory(const opal_cryptfile_t *file, uint8_t *memory)
 static int enlarge(const opal_cryptfile_t *file, uint8_t **memory, size_t *have, size_t want)
 {
     if (*have < want) {
-        void *larger = file->of.secret ? opal_crypt_secmem_alloc(want) : NULL;
-        if (NULL == larger && (file->of.secret || 0 != posix_memalign(&larger, PAGE, want))) {
+        void *larger = file->secret ? opal_crypt_secmem_alloc(want) : NULL;
+        if (NULL == larger && (file->secret || 0 != posix_memalign(&larger, PAGE, want))) {
             return OPAL_CRYPT_ERR_MEMORY;
         }
         release_memory(file, *memory);

@@ -82,11 +82,12 @@ typedef struct opal_cryptfile_of {
     const opal_aead_module_t *(*provider)(void *arg, opal_aead_cipher_t cipher);
     void *arg;
     uint32_t part_bytes;                /* sealed and written at a time; 0: the default */
-    bool secret;                        /* work in secret memory: the process around us has no other copy of the plaintext */
 } opal_cryptfile_of_t;
 
 int opal_cryptfile_create(const opal_cryptfile_of_t *of, opal_cryptfile_t **file);
 void opal_cryptfile_destroy(opal_cryptfile_t *file);                     /* wipes; NULL allowed */
+/* Before the first call: work in secret memory, so that no plaintext is left on the heap. */
+void opal_cryptfile_work_secret(opal_cryptfile_t *file);
 
 /* What this process may do in a region: set by unlocking the map. */
 typedef struct opal_cryptfile_key {

@@ -46,6 +46,7 @@ struct opal_cryptfile {
     opal_cryptfile_storage_t *storage;
     opal_cryptfile_map_t *map;
     opal_cryptfile_region_state_t **regions;    /* as many as the map has */
+    bool secret;                                /* work in secret memory */
     bool torn_told;                             /* a write to a torn block was reported */
     bool sealed;                                /* the seal was demanded and verified */
     uint8_t sealed_hash[OPAL_CRYPT_HASH_BYTES];  /* of all roots */
