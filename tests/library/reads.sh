@@ -57,11 +57,14 @@ says "region 0 encrypted 1 readable 1 aes-" reader about ours
 says " once 0 runs 0+1000" reader about ours
 # With one of the keys, its rows can be read, and no others.
 mkdir -m 700 half
-must mpicrypt key list > /dev/null
-cp -a keys/. half/
-rm half/other.*
-must reader keystore=half at ours 0 1000 > again || true
-ls keys
+cp -a keys/log keys/lock keys/lab.1 half/
+must reader keystore=half at ours 0 1000 > again
+must cmp -n 1000 some again
+refused $KEY "ours: at offset 1000: no key for these bytes (label other)" keystore=half at ours 0 1001
+refused $KEY "ours: at offset 1000: no key for these bytes (label other)" keystore=half verify ours
+must reader keystore=half at ours 2000 1000 > again
+must cmp <(tail -c +2001 some | head -c 1000) again
+says "readable 0" reader keystore=half about ours
 
 echo "--- sealed"
 root=$(mpicrypt file seal made | grep -oE '[0-9a-f]{64}' | head -n 1)
