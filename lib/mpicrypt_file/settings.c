@@ -29,6 +29,7 @@ mpicrypt_settings_t mpicrypt_settings(const mpicrypt_settings_t *given)
     return (mpicrypt_settings_t){
         .backend = setting_of(given->backend, "OMPI_MCA_crypt_keystore"),
         .directory = setting_of(given->directory, "OMPI_MCA_crypt_keystore_dir"),
+        .group = setting_of(given->group, "OMPI_MCA_crypt_keystore_group"),
         .log_file = setting_of(given->log_file, "OMPI_MCA_crypt_keystore_log"),
         .machine_key_file = setting_of(given->machine_key_file, "OMPI_MCA_crypt_keystore_machine_key"),
         .pkcs11_module = setting_of(given->pkcs11_module, "OMPI_MCA_crypt_pkcs11_module"),
@@ -46,6 +47,7 @@ bool mpicrypt_settings_keystore(const mpicrypt_settings_t *settings, opal_cryptf
     *options = (opal_cryptfile_keystore_options_t){
         .backend = pkcs11 ? OPAL_CRYPTFILE_KEYSTORE_PKCS11 : OPAL_CRYPTFILE_KEYSTORE_FILE,
         .directory = settings->directory,
+        .group = settings->group,
         .log_file = settings->log_file,
         .machine_key_file = settings->machine_key_file,
         .secret_on_netfs = settings->netfs,

@@ -13,7 +13,7 @@
 
 /* Strings are the environment's or the caller's. */
 typedef struct mpicrypt_settings {
-    const char *backend, *directory, *log_file, *machine_key_file, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
+    const char *backend, *directory, *group, *log_file, *machine_key_file, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
     bool netfs, fips;
 } mpicrypt_settings_t;
 

@@ -57,7 +57,7 @@ overlay user
 cp -r "$CASE_DIR/debs" "$CASE_DIR/user/root/debs"
 rm -f "$CASE_DIR"/user/root/debs/*dbgsym*
 apt user update
-apt user install -y --no-install-recommends openssh-client $(cd "$CASE_DIR/user/root" && ls -d ./debs/ompi-crypt*.deb)
+apt user install -y --no-install-recommends openssh-client $(cd "$CASE_DIR/user/root" && ls -d ./debs/ompi-crypt*.deb ./debs/libmpicrypt-file0*.deb)
 must test ! -e "$CASE_DIR/user/root/usr/bin/gcc"
 must test -s "$CASE_DIR/user/root/usr/share/man/man1/mpicrypt.1.gz"
 

@@ -1,80 +1,17 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * One line for a refusal of the core.  Jobs show an entry of a help file for the same
- * topics; a tool has a line, and never prints the topic itself.
+ * One line for a refusal of the core; libmpicrypt_file has the sentences.
  */
-#include <string.h>
-
+#include "lib/mpicrypt_file/sentences.h"
 #include "ompi/tools/mpicrypt/key/keystore.h"
-
-static const struct {
-    const char *topic, *sentence;
-} sentences[] = {
-    {"file-algorithm-refused", "this algorithm would not protect the file"},
-    {"file-algorithm-unknown", "unknown algorithm (choose aes-128-gcm, aes-192-gcm, aes-256-gcm or chacha20-poly1305)"},
-    {"file-block-size", "the block size must be a power of two from 512 to 16777216"},
-    {"file-label", "a label has 1 to 64 letters, digits, dots, dashes and underscores, and does not begin with a dot"},
-    {"file-map-contradicts", "a region of the map differs from what the file already says"},
-    {"file-map-damaged", "the encryption map cannot be read"},
-    {"file-map-extension", "the file needs a feature that this version does not have"},
-    {"file-map-forged", "the encryption map does not authenticate"},
-    {"file-map-older", "an older encryption map was put in the place of a newer one"},
-    {"file-map-other-key", "the key of this label is not the one that encrypted the file"},
-    {"file-map-overlap", "two regions of the map overlap"},
-    {"file-map-size", "the encryption map is too large"},
-    {"file-no-label", "the keystore holds no key for the file ('mpicrypt key list' shows what it holds)"},
-    {"file-region", "this cannot be a region of an encryption map"},
-    {"file-seal", "the seal does not hold"},
-    {"file-seal-foreign", "the file holds something that was not there when it was sealed"},
-    {"fips-no-provider", "--fips needs OpenSSL's FIPS provider, which cannot be loaded here"},
-    {"fips-too-late", "crypt_fips cannot be changed while keys are in use"},
-    {"keystore-blob", "the wrapped key in the file is damaged"},
-    {"keystore-directory", "the keystore's directory cannot be used"},
-    {"keystore-expired", "the key has expired, and only decrypts"},
-    {"keystore-file", "a file of the keystore cannot be used"},
-    {"keystore-label-exists", "there is a key for this label already ('mpicrypt key rotate' replaces it)"},
-    {"keystore-log", "the keystore's log cannot be written"},
-    {"keystore-machine-key", "the machine key does not open the keystore, or is not set (--machine-key)"},
-    {"keystore-missing", "there is no keystore ('mpicrypt key new LABEL' makes one)"},
-    {"keystore-no-escrow", "this is no escrowed key"},
-    {"keystore-no-label", "the keystore has no key for this label ('mpicrypt key list' shows what it has)"},
-    {"keystore-not-after", "a new key cannot have a last day that has passed"},
-    {"keystore-pkcs11", "the PKCS#11 token cannot be used"},
-    {"keystore-plain", "the key is in the clear, and a machine key is set ('mpicrypt key protect' wraps it)"},
-    {"keystore-recovery-key", "the recovery key cannot be used"},
-    {"keystore-refused", "the keystore refuses the use of this key"},
-    {"keystore-unwrap", "the key does not open this file's key"},
-    {"keystore-versions", "the label has as many versions as there can be"},
-    {"library", "a call of the cryptographic library failed"},
-    {"no-home", "the home directory is not known: set HOME, or name the place"},
-    {"no-secret-memory", "there is no memory for secret keys (ulimit -l)"},
-    {"secret-directory", "other users can rename files in the directory of this secret (chmod go-w DIRECTORY)"},
-    {"secret-group", "the keystore is not one that this group shares and only its owner changes"},
-    {"secret-length", "a file with a secret has the wrong length"},
-    {"secret-missing", "a file with a secret does not exist"},
-    {"secret-mode", "other users can read or change a file with a secret (chmod 600 FILE, if nobody did)"},
-    {"secret-netfs", "a file with a secret is on a network file system, or on one of unknown type (--allow-netfs)"},
-    {"secret-not-hex", "a file with a secret does not hold hexadecimal digits"},
-    {"secret-not-regular", "the path of a secret is not a regular file"},
-    {"secret-open", "a file with a secret cannot be read"},
-    {"secret-owner", "a file with a secret belongs to another user"},
-    {"secret-symlink", "a file with a secret is a symbolic link"},
-    {"secret-zero", "a secret consists of zeros only"},
-    {"trust-directory", "other users can put another file in the place of this one"},
-    {"trust-length", "the file is too long, or changed while it was read"},
-    {"trust-mode", "other users can change this file (chmod go-w FILE, if nobody did)"},
-    {"trust-netfs", "the file is on a network file system, or on one of unknown type (--allow-netfs)"},
-    {"trust-not-regular", "this is not a regular file"},
-    {"trust-owner", "the file belongs to another user, who can change it"},
-};
 
 int mpicrypt_refused(const char *what, int rc, const opal_crypt_why_t *why)
 {
-    for (size_t i = 0; NULL != why->topic && i < sizeof(sentences) / sizeof(sentences[0]); ++i) {
-        if (0 == strcmp(sentences[i].topic, why->topic)) {
-            return mpicrypt_error(MPICRYPT_FAILED, "%s: %s: %s", what, sentences[i].sentence, why->detail);
-        }
+    const char *sentence = mpicrypt_sentence(why->topic);
+
+    if (NULL != sentence) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s: %s", what, sentence, why->detail);
     }
     return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", what, NULL == why->topic ? opal_crypt_strerror(rc) : why->detail);
 }

@@ -195,7 +195,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
         }
     }
     if (MPICRYPT_OK != code) {
-        mpicrypt_file_close(from);
+        mpicrypt_file_close_engine(from);
     }
     return code;
 }
@@ -228,7 +228,7 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
         code = failed(part);
     }
     if (MPICRYPT_OK != code) {
-        mpicrypt_file_close(to);
+        mpicrypt_file_close_engine(to);
     }
     return code;
 }
@@ -249,7 +249,7 @@ static int make_anew(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
         return code;
     }
     code = NULL == was ? mpicrypt_file_finish(to) : mpicrypt_file_finish_over(to, was);
-    mpicrypt_file_close(&made);
+    mpicrypt_file_close_engine(&made);
     return code;
 }
 
@@ -263,7 +263,7 @@ int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, c
     int code = open_from(options, path, &from);
     if (MPICRYPT_OK == code) {
         code = make_anew(options, &from, to, NULL);
-        mpicrypt_file_close(&from);
+        mpicrypt_file_close_engine(&from);
     }
     return code;
 }
@@ -282,7 +282,7 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     int code = open_from(&with, real, &from);
     if (MPICRYPT_OK == code) {
         code = 0 == fstat(from.posix.data_fd, &was) ? make_anew(&with, &from, real, &was) : failed(real);
-        mpicrypt_file_close(&from);
+        mpicrypt_file_close_engine(&from);
     }
     return code;
 }

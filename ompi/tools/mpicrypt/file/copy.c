@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "ompi/tools/mpicrypt/file/stream.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #define PART_BYTES (4u << 20)
+
+static bool is_stream(const char *name) { return 0 == strcmp(name, "-"); }
 
 static int failed(const char *path) { return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(errno)); }
 
@@ -104,14 +107,15 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     if (MPICRYPT_OK != code) {
         return code;
     }
-    const unsigned mode = mpicrypt_file_mode(from, &status);
+    const bool pipe = !S_ISREG(status.st_mode);
+    const unsigned mode = pipe ? 0600 : mpicrypt_file_mode(from, &status);
     code = mpicrypt_file_make(options, part, mode, &file);
     if (MPICRYPT_OK == code) {
-        code = fill(options, &file, from, from_path, (uint64_t) status.st_size, bytes);
+        code = fill(options, &file, from, from_path, pipe ? 0 : (uint64_t) status.st_size, bytes);
         if (MPICRYPT_OK == code && !mpicrypt_file_protect(&file, mode)) {
             code = failed(to);
         }
-        mpicrypt_file_close(&file);
+        mpicrypt_file_close_engine(&file);
     }
     if (MPICRYPT_OK != code) {
         mpicrypt_file_drop();
@@ -125,8 +129,11 @@ int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *fr
     if (NULL == options->label) {
         return mpicrypt_error(MPICRYPT_USAGE, "encrypt needs --label");
     }
+    if (is_stream(to)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "an encrypted file is written at many places, and - is a stream: name a file");
+    }
     uint8_t *bytes = malloc(PART_BYTES);
-    int fd = open(from, O_RDONLY | O_CLOEXEC);
+    int fd = is_stream(from) ? dup(STDIN_FILENO) : open(from, O_RDONLY | O_CLOEXEC);
     int code = NULL == bytes || fd < 0 ? failed(from) : encrypt_into(options, from, fd, to, bytes);
 
     if (fd >= 0) {
@@ -185,9 +192,67 @@ static int decrypt_into(mpicrypt_file_t *file, const char *to, uint8_t *bytes)
     return mpicrypt_file_finish(to);
 }
 
+/* ---- to standard output ---- */
+
+typedef struct engine_read {
+    mpicrypt_file_t *file;
+    opal_cryptfile_outcome_t first;             /* that failed */
+} engine_read_t;
+
+static bool read_engine(void *of, uint64_t at, void *bytes, size_t count, size_t *got, uint64_t *good)
+{
+    engine_read_t *e = of;
+    const opal_cryptfile_request_t request = {bytes, at, count};
+    opal_cryptfile_outcome_t outcome;
+
+    if (OPAL_CRYPT_OK == opal_cryptfile_read(e->file->file, &request, 1, false, &outcome)) {
+        *got = outcome.bytes;
+        return true;
+    }
+    *good = UINT32_MAX != outcome.region && outcome.file_offset < *good ? outcome.file_offset : at;
+    e->first = OPAL_CRYPT_OK == e->first.rc ? outcome : e->first;
+    return false;
+}
+
+int mpicrypt_file_cat(const mpicrypt_file_options_t *options, const char *path)
+{
+    const mpicrypt_stream_t what = {.keystore = &options->keystore, .label = options->label, .root = options->root,
+                                    .sealed = options->sealed, .range = options->range};
+
+    return NULL == options->recovery ? mpicrypt_stream_out(&what, path)
+           : mpicrypt_error(MPICRYPT_USAGE, "--recovery is not for cat: decrypt FILE - takes it");
+}
+
+/* With a recovery key, which the library does not take. */
+static int decrypt_recovered(const mpicrypt_file_options_t *options, const char *from)
+{
+    mpicrypt_file_t file;
+    engine_read_t e = {.file = &file};
+    bool failed_read;
+    int code = mpicrypt_file_open_verified(options, from, false, &file);
+
+    if (MPICRYPT_OK != code) {
+        return code;
+    }
+    if (!mpicrypt_stream_pour(read_engine, &e, 0, UINT64_MAX, &failed_read)) {
+        code = failed_read ? mpicrypt_file_failed(&file, &e.first) : failed("standard output");
+    }
+    mpicrypt_file_close_engine(&file);
+    return code;
+}
+
+/* ---- to a file ---- */
+
 int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)
 {
     mpicrypt_file_t file;
+
+    if (is_stream(from)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "an encrypted file is read at many places, and - is a stream: name a file");
+    }
+    if (is_stream(to)) {
+        return NULL == options->recovery ? mpicrypt_file_cat(options, from) : decrypt_recovered(options, from);
+    }
     int code = mpicrypt_file_open_verified(options, from, false, &file);
 
     if (MPICRYPT_OK != code) {
@@ -199,6 +264,6 @@ int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *fr
         opal_crypt_wipe(bytes, PART_BYTES);
     }
     free(bytes);
-    mpicrypt_file_close(&file);
+    mpicrypt_file_close_engine(&file);
     return code;
 }

@@ -30,6 +30,7 @@ typedef struct mpicrypt_file_options {
     bool alone;                         /* exclusive: no other process may have the file open; else shared */
     bool anew;                          /* seal: even if the previous seal does not fit */
     const char *root;                   /* demand this hash; NULL: any */
+    const char *range;                  /* cat: which bytes; NULL: all */
 } mpicrypt_file_options_t;
 
 typedef struct mpicrypt_file {
@@ -53,9 +54,9 @@ typedef struct mpicrypt_file {
 
 /* Open the file, judge the copies of its map, and create the engine if one of
  * them verifies; `best` says whether.  On failure, prints a message and returns its exit code. */
-int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
+int mpicrypt_file_open_engine(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
 
-/* As mpicrypt_file_open, and refuse a file whose map does not verify, or which lacks
+/* As mpicrypt_file_open_engine, and refuse a file whose map does not verify, or which lacks
  * the seal that the options demand. */
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
                                 mpicrypt_file_t *file);
@@ -69,7 +70,7 @@ int mpicrypt_file_proved(const mpicrypt_file_t *file);
 /* As opal_cryptfile_seal_demand; then file->bytes is the sealed size. */
 int mpicrypt_file_demand(mpicrypt_file_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
 
-void mpicrypt_file_close(mpicrypt_file_t *file);
+void mpicrypt_file_close_engine(mpicrypt_file_t *file);
 
 /* Print the error of an engine transfer; returns MPICRYPT_FAILED. */
 int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_cryptfile_outcome_t *outcome);
@@ -132,9 +133,10 @@ int mpicrypt_file_finish_over(const char *to, const struct stat *was);
 
 /* ---- the commands, mostly in a file each; they return exit codes ---- */
 
-int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path);
-int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_show(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_examine(const mpicrypt_file_options_t *options, const char *path);
 int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_cat(const mpicrypt_file_options_t *options, const char *path);
 int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
 int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
 int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path);

@@ -144,13 +144,13 @@ static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t 
     mpicrypt_table_free(table);
 }
 
-int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_show(const mpicrypt_file_options_t *options, const char *path)
 {
     mpicrypt_file_options_t with = *options;
     mpicrypt_file_t file;
 
     with.go_on = true;
-    int code = mpicrypt_file_open(&with, path, false, &file);
+    int code = mpicrypt_file_open_engine(&with, path, false, &file);
 
     if (MPICRYPT_OK != code) {
         return code;
@@ -162,6 +162,6 @@ int mpicrypt_file_info(const mpicrypt_file_options_t *options, const char *path)
     if (file.best < 0) {
         code = mpicrypt_refused(path, OPAL_CRYPT_ERR_ACCESS, &file.why);
     }
-    mpicrypt_file_close(&file);
+    mpicrypt_file_close_engine(&file);
     return code;
 }

@@ -170,7 +170,7 @@ static int make(const mpicrypt_file_options_t *options, const opal_cryptfile_map
         if (file->posix.data_fd >= 0) {
             (void) unlink(path);
         }
-        mpicrypt_file_close(file);
+        mpicrypt_file_close_engine(file);
     }
     return code;
 }

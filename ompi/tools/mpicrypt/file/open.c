@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "lib/mpicrypt_file/sentences.h"
 #include "opal/constants.h"
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -229,7 +230,7 @@ static int read_header(mpicrypt_file_t *file)
            : OPAL_CRYPTFILE_STATE_MAKING == state ? failed(file, "it is being made, or its maker was killed", "") : MPICRYPT_OK;
 }
 
-int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
+int mpicrypt_file_open_engine(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
 {
     *file = (mpicrypt_file_t){.path = path, .best = -1};
     int code = mpicrypt_file_open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
@@ -248,7 +249,7 @@ int mpicrypt_file_open(const mpicrypt_file_options_t *options, const char *path,
     }
     code = MPICRYPT_OK == code ? judge(options, file) : code;
     if (MPICRYPT_OK != code) {
-        mpicrypt_file_close(file);
+        mpicrypt_file_close_engine(file);
     }
     return code;
 }
@@ -277,7 +278,7 @@ static int demand_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
                                 mpicrypt_file_t *file)
 {
-    int code = mpicrypt_file_open(options, path, may_write, file);
+    int code = mpicrypt_file_open_engine(options, path, may_write, file);
 
     if (MPICRYPT_OK != code) {
         return code;
@@ -288,12 +289,12 @@ int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const ch
         code = demand_seal(options, file);
     }
     if (MPICRYPT_OK != code) {
-        mpicrypt_file_close(file);
+        mpicrypt_file_close_engine(file);
     }
     return code;
 }
 
-void mpicrypt_file_close(mpicrypt_file_t *file)
+void mpicrypt_file_close_engine(mpicrypt_file_t *file)
 {
     if (NULL != file->keys) {
         opal_cryptfile_keys_free(file->keys, file->map->region_count);
@@ -314,8 +315,7 @@ void mpicrypt_file_close(mpicrypt_file_t *file)
 int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_cryptfile_outcome_t *outcome)
 {
     const char *reason = OPAL_CRYPT_ERR_STORAGE == outcome->rc ? strerror(outcome->error)
-                         : OPAL_CRYPT_ERR_ACCESS == outcome->rc ? "no key for these bytes, or no region that they belong to"
-                                                                : opal_crypt_strerror(outcome->rc);
+                                                              : mpicrypt_sentence_of(outcome->rc);
 
     return mpicrypt_error(MPICRYPT_FAILED, "%s: at offset %llu: %s", file->path, (unsigned long long) outcome->file_offset, reason);
 }

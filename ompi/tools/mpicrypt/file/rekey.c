@@ -127,6 +127,6 @@ int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path
     code = MPICRYPT_OK != code ? code
            : NULL == file.keystore ? mpicrypt_error(MPICRYPT_FAILED, "%s: without a keystore there is nothing to wrap under", path)
                                  : rekey(&file);
-    mpicrypt_file_close(&file);
+    mpicrypt_file_close_engine(&file);
     return code;
 }

@@ -90,6 +90,6 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
             code = mpicrypt_file_make_seal(&file);
         }
     }
-    mpicrypt_file_close(&file);
+    mpicrypt_file_close_engine(&file);
     return code;
 }

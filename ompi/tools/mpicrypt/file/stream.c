@@ -150,6 +150,7 @@ static bool stream_settings(const mpicrypt_keystore_t *k)
 {
     return stream_setting("OMPI_MCA_crypt_keystore", k->backend) && stream_setting("OMPI_MCA_crypt_keystore_dir", k->directory)
            && stream_setting("OMPI_MCA_crypt_keystore_log", k->log_file)
+           && stream_setting("OMPI_MCA_crypt_keystore_group", k->group)
            && stream_setting("OMPI_MCA_crypt_keystore_machine_key", k->machine_key_file)
            && stream_setting("OMPI_MCA_crypt_pkcs11_module", k->pkcs11_module)
            && stream_setting("OMPI_MCA_crypt_pkcs11_token", k->pkcs11_token)

@@ -198,7 +198,7 @@ static int check_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *f
     return code;
 }
 
-int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_examine(const mpicrypt_file_options_t *options, const char *path)
 {
     mpicrypt_file_t file;
     int code = mpicrypt_file_open_verified(options, path, false, &file);
@@ -209,6 +209,6 @@ int mpicrypt_file_verify(const mpicrypt_file_options_t *options, const char *pat
     int seal = check_seal(options, &file), copies = check_copies(&file);
     const mpicrypt_file_around_t around = {.seal = MPICRYPT_OK == seal, .copies = MPICRYPT_OK == copies};
     code = mpicrypt_file_check(&file, options->json ? &around : NULL);
-    mpicrypt_file_close(&file);
+    mpicrypt_file_close_engine(&file);
     return MPICRYPT_OK != code ? code : MPICRYPT_OK != seal ? seal : copies;
 }

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,50 +16,14 @@
 #include "opal/mca/common/crypt/base/parameter.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
-/* An empty parameter counts as not set, as for jobs. */
-static const char *setting(const char *option, const char *variable)
-{
-    const char *value = getenv(variable);
-
-    return NULL != option ? option : NULL == value || '\0' == *value ? NULL : value;
-}
-
-/* True by Open MPI's rules. */
-static bool is_on(const char *value)
-{
-    return NULL != value && (0 != atoi(value) || 0 == strcasecmp(value, "true") || 0 == strcasecmp(value, "t")
-                             || 0 == strcasecmp(value, "enabled") || 0 == strcasecmp(value, "yes"));
-}
-
-/* Settings for jobs are the defaults of options: a key made where jobs do not look
- * would be a puzzle. */
-static mpicrypt_keystore_t with_environment(const mpicrypt_keystore_t *options)
-{
-    return (mpicrypt_keystore_t){
-        .backend = setting(options->backend, "OMPI_MCA_crypt_keystore"),
-        .directory = setting(options->directory, "OMPI_MCA_crypt_keystore_dir"),
-        .group = setting(options->group, "OMPI_MCA_crypt_keystore_group"),
-        .log_file = setting(options->log_file, "OMPI_MCA_crypt_keystore_log"),
-        .machine_key_file = setting(options->machine_key_file, "OMPI_MCA_crypt_keystore_machine_key"),
-        .pkcs11_module = setting(options->pkcs11_module, "OMPI_MCA_crypt_pkcs11_module"),
-        .pkcs11_token = setting(options->pkcs11_token, "OMPI_MCA_crypt_pkcs11_token"),
-        .pkcs11_pin_file = setting(options->pkcs11_pin_file, "OMPI_MCA_crypt_pkcs11_pin_file"),
-        .netfs = options->netfs || is_on(getenv("OMPI_MCA_crypt_secret_on_netfs")),
-        .fips = options->fips || is_on(getenv("OMPI_MCA_crypt_fips")),
-    };
-}
-
 /* A misspelt crypt_keystore_dir, too, would put the key where jobs do not look. */
 static void complain(const char *name, const char *value, opal_crypt_parameter_t kind, const char *nearest,
                      void *wrong)
 {
-    if (OPAL_CRYPT_PARAMETER_UNKNOWN == kind) {
-        *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "OMPI_MCA_%s is set, and there is no such parameter%s%s%s", name,
-                                        NULL == nearest ? "" : "; did you mean ", NULL == nearest ? "" : nearest,
-                                        NULL == nearest ? "" : "?");
-    } else if (OPAL_CRYPT_PARAMETER_UNREADABLE == kind) {
-        *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "OMPI_MCA_%s=%s cannot be read%s%s", name, value,
-                                        NULL == nearest ? "" : "; it is one of: ", NULL == nearest ? "" : nearest);
+    char sentence[512];
+
+    if (mpicrypt_settings_complain(name, value, kind, nearest, sentence, sizeof(sentence))) {
+        *(int *) wrong = mpicrypt_error(MPICRYPT_USAGE, "%s", sentence);
     }
 }
 
@@ -74,28 +37,16 @@ static int check_environment(void)
 
 bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options)
 {
-    return with_environment(options).fips;
+    return mpicrypt_settings(options).fips;
 }
 
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_keystore_t **keystore)
 {
-    mpicrypt_keystore_t set = with_environment(options);
-    opal_cryptfile_keystore_options_t of = {
-        .backend = OPAL_CRYPTFILE_KEYSTORE_FILE,
-        .directory = set.directory,
-        .group = set.group,
-        .log_file = set.log_file,
-        .machine_key_file = set.machine_key_file,
-        .secret_on_netfs = set.netfs,
-        .pkcs11_module = set.pkcs11_module,
-        .pkcs11_token = set.pkcs11_token,
-        .pkcs11_pin_file = set.pkcs11_pin_file,
-    };
+    mpicrypt_keystore_t set = mpicrypt_settings(options);
+    opal_cryptfile_keystore_options_t of;
     opal_crypt_why_t why = {.topic = NULL};
 
-    if (NULL != set.backend && 0 == strcmp(set.backend, "pkcs11")) {
-        of.backend = OPAL_CRYPTFILE_KEYSTORE_PKCS11;
-    } else if (NULL != set.backend && 0 != strcmp(set.backend, "file")) {
+    if (!mpicrypt_settings_keystore(&set, &of)) {
         return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", set.backend);
     }
     if (MPICRYPT_OK != check_environment()) {
@@ -112,7 +63,7 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_ke
 /* The keystore's directory, as the options and settings name it. */
 static int path_of(const mpicrypt_keystore_t *options, char *path, size_t bytes, opal_crypt_why_t *why)
 {
-    const char *directory = with_environment(options).directory;
+    const char *directory = mpicrypt_settings(options).directory;
 
     if (NULL == directory) {
         return opal_crypt_home_path("keys", path, bytes, why);
@@ -123,7 +74,7 @@ static int path_of(const mpicrypt_keystore_t *options, char *path, size_t bytes,
 
 void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options)
 {
-    const char *backend = with_environment(options).backend, *name = "";
+    const char *backend = mpicrypt_settings(options).backend, *name = "";
     opal_crypt_fs_t kind;
     char path[4096];
 
@@ -178,14 +129,14 @@ int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options)
     if (OPAL_CRYPT_OK != rc) {
         return mpicrypt_refused("the keystore's directory", rc, &why);
     }
-    if (NULL == with_environment(options).directory) {
+    if (NULL == mpicrypt_settings(options).directory) {
         char *slash = strrchr(path, '/');
         *slash = '\0';
         (void) mkdir(path, 0700);
         *slash = '/';
     }
     if (0 == mkdir(path, 0700)) {
-        return give_to_group(path, with_environment(options).group);
+        return give_to_group(path, mpicrypt_settings(options).group);
     }
     return EEXIST == errno ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(errno));
 }

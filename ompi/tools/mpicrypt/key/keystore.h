@@ -8,13 +8,11 @@
 #ifndef MPICRYPT_KEY_KEYSTORE_H
 #define MPICRYPT_KEY_KEYSTORE_H
 
+#include "lib/mpicrypt_file/settings.h"
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 #include "opal/mca/common/cryptfile/keystore/keystore.h"
 
-typedef struct mpicrypt_keystore {
-    const char *backend, *directory, *group, *log_file, *machine_key_file, *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
-    bool netfs, fips;
-} mpicrypt_keystore_t;
+typedef mpicrypt_settings_t mpicrypt_keystore_t;
 
 #define MPICRYPT_KEYSTORE_OPTIONS(k) \
     {"keystore", MPICRYPT_TEXT, "KIND", NULL, &(k).backend, \
