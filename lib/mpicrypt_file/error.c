@@ -107,6 +107,9 @@ int mpicrypt_fail_refused(mpicrypt_file_error_t *error, int status, int rc, cons
         return mpicrypt_fail_errno(error, errno, name);
     }
     status = status_of(rc, status);
+    if (NULL != why->topic && 0 == strcmp("keystore-missing", why->topic)) {    /* the detail is the sentence, with the path */
+        return mpicrypt_fail(error, status, 0, MPICRYPT_FILE_NOWHERE, name, "%s; 'mpicrypt key new LABEL' makes one", why->detail);
+    }
     return NULL != sentence ? mpicrypt_fail(error, status, 0, MPICRYPT_FILE_NOWHERE, name, "%s%s%s", sentence,
                                             '\0' == why->detail[0] ? "" : ": ", why->detail)
            : mpicrypt_fail(error, status, 0, MPICRYPT_FILE_NOWHERE, name, "%s",

@@ -71,7 +71,7 @@ must cmp <(head -c 8192 plain) out
 says_and_fails "plain: it is not encrypted" mpicrypt file cat plain
 must test ! -s out
 copy made bad
-zero bad 512 4
+being_made bad
 says_and_fails "bad: it is being made, or its maker was killed" mpicrypt file cat bad
 says_and_fails "made: it is encrypted under label lab, and other is expected" mpicrypt file cat made --label other
 says_and_fails "made: it is not sealed" mpicrypt file cat made --sealed
@@ -121,7 +121,7 @@ must openssl rsa -in recovery.key -pubout -out recovery.pem
 chmod 600 recovery.key
 must mpicrypt key new kept --recovery recovery.pem
 must mpicrypt file encrypt plain escrowed --label kept
-must mpicrypt key revoke kept
+must mpicrypt key revoke kept --yes
 says_and_fails "escrowed: " mpicrypt file cat escrowed
 must mpicrypt file decrypt escrowed - --recovery recovery.key > out 2> said
 must cmp plain out
