@@ -22,15 +22,31 @@ echo 'int LLVMFuzzerTestOneInput(const char *p, unsigned long n); int LLVMFuzzer
 # The core, one provider, and the half of btl/crypt that unit tests take; nothing here needs Open MPI.
 sources=$(ls "$SRC"/opal/mca/common/crypt*/*/*.c "$SRC"/opal/mca/aead/openssl/*.c \
     "$SRC"/opal/mca/btl/crypt/btl_crypt_{address,frame,in,kernel,link,listen,out}.c | grep -v _component.c)
+program=$here/fuzz_$target.c
+if [ "$target" = library ]; then        # libmpicrypt_file: any change of the bytes of a file
+    sources="$sources $(ls "$SRC"/lib/mpicrypt_file/*.c "$SRC"/ompi/mca/common/cryptmpio/cryptmpio_{old,posix*}.c \
+        "$SRC"/opal/mca/aead/base/aead_base_{choose,selftest}.c)"
+    program=$SRC/tests/library/programs/mutate.c
+    flags="$flags -DLIBFUZZER -DPACKAGE_VERSION=\"fuzz\" -I$SRC/lib/mpicrypt_file"
+    export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys MUTATE_FILE=$CASE_DIR/made MUTATE_PLAIN=$CASE_DIR/plain
+    unset OMPI_MCA_crypt_psk_file
+    must mpicrypt key new lab
+    head -c 60000 /dev/urandom > "$MUTATE_PLAIN"
+    must mpicrypt file encrypt "$MUTATE_PLAIN" "$MUTATE_FILE" --label lab --block-size 4K
+fi
 mkdir "$CASE_DIR/o"
 # Rooms may have files of one name: each object is called by its path.
 object() { local path=${1#"$SRC"/}; echo "$CASE_DIR/o/${path//\//.}.o"; }
-for source in $sources "$here/fuzz_$target.c"; do echo "-o $(object "$source") $source"; done |
+for source in $sources "$program"; do echo "-o $(object "$source") $source"; done |
     xargs -P 2 -L 1 "$cc" $flags -fsanitize=$sanitize -fsanitize=fuzzer-no-link -I"$SRC" -c
 "$cc" $flags -fsanitize=$sanitize -fsanitize=fuzzer "$CASE_DIR"/o/*.o -o "$CASE_DIR/fuzz" -lcrypto -lpthread
 
 corpus=$here/corpus-$target
-if [ ! -d "$corpus" ]; then
+if [ "$target" = library ]; then
+    corpus=$CASE_DIR/seeds
+    mkdir "$corpus"
+    for kind in 0 1 2 3 4 5 6; do printf "\\$(printf %03o $kind)\10\2\0\1\2\3\4" > "$corpus/$kind"; done
+elif [ ! -d "$corpus" ]; then
     python3 "$here/seeds.py" "$CASE_DIR/seeds"
     corpus=$CASE_DIR/seeds/${target#file_}
 fi

@@ -56,6 +56,15 @@ for name in address frame in link listen out ring; do
         "$transport/btl_crypt_$name".[ch]
 done
 
+# The library without MPI: every file in its Makefile.am and README, and nothing of OPAL's or MPI's but the storage.
+library=$SRC/lib/mpicrypt_file
+for file in "$library"/*.[ch]; do
+    name=$(basename "$file")
+    grep -qE "(^| )$name( |\$)" "$library/Makefile.am" || fail "$name is in no list of the Makefile.am"
+    grep -qE "\`${name%.*}(\.h)?\`" "$library/README.md" || fail "the README of lib/mpicrypt_file does not name $name"
+done
+must_fail grep -nHE '^ *# *include +["<](opal_config|opal/(util|class|runtime|mca/base)/|ompi/mca/common/cryptmpi/|mpi\.h)' "$library"/*.[ch]
+
 # Components of MPI, the files of MPI, the framework of providers: the README of each says what goes in and out, what
 # must never happen, and names its files.
 for component in ompi/mca/{pml/crypt,coll/cryptag,hook/crypt,fs/crypt,fbtl/crypt,common/cryptmpio} opal/mca/aead; do
