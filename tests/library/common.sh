@@ -5,7 +5,6 @@ set -eu
 . "$SRC/tests/lib.sh"
 
 export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig
-unset OMPI_MCA_crypt_psk_file
 
 # As in tests/lib.sh, but what it runs goes to standard error: most outputs here go to files.
 must() { echo "+ $*" >&2; "$@" || fail "status $?: $*"; }
