@@ -139,4 +139,4 @@ export OMPI_MCA_crypt_keystoredir=x
 refused $SETUP "made: OMPI_MCA_crypt_keystoredir is set, and there is no such parameter; did you mean crypt_keystore_dir?" open made
 unset OMPI_MCA_crypt_keystoredir
 name=$(printf 'a\033[31m\303\251\n\342\200\256b\377')
-refused $IO "a?[31mé??b?: No such file or directory" open "$name"
+refused $IO "a?[31mé????b?: No such file or directory" open "$name"
