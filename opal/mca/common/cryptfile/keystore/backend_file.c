@@ -9,9 +9,7 @@
 #include "key_file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 static int open_file(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_options_t *options,
                      opal_crypt_why_t *why)
@@ -72,8 +70,7 @@ static int file_walk(opal_cryptfile_keystore_t *keystore, const char *label,
 
 /* ---- changing ---- */
 
-/* A key in the clear is allowed on local storage only. */
-static int check_key_directory(const opal_cryptfile_keystore_t *keystore, opal_crypt_why_t *why)
+int opal_cryptfile_key_file_place(const opal_cryptfile_keystore_t *keystore, opal_crypt_why_t *why)
 {
     opal_crypt_fs_t kind = OPAL_CRYPT_FS_UNKNOWN;
     const char *name = "unknown";
@@ -89,7 +86,7 @@ static int check_key_directory(const opal_cryptfile_keystore_t *keystore, opal_c
 static int file_create(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record,
                        opal_crypt_why_t *why)
 {
-    int rc = check_key_directory(keystore, why);
+    int rc = opal_cryptfile_key_file_place(keystore, why);
     opal_cryptfile_key_file_t *content = OPAL_CRYPT_OK == rc ? opal_crypt_secmem_alloc(sizeof(*content)) : NULL;
 
     if (OPAL_CRYPT_OK != rc || NULL == content) {
@@ -117,27 +114,6 @@ static int file_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile
     return rc;
 }
 
-/* LABEL.VERSION.PID.new, left by a store whose process was killed, may hold a key in the clear. */
-static int remove_unfinished(const opal_cryptfile_keystore_t *keystore, DIR *directory, const char *label, opal_crypt_why_t *why)
-{
-    const size_t bytes = strlen(label);
-
-    for (struct dirent *entry; NULL != (entry = readdir(directory));) {
-        const char *rest = entry->d_name + bytes;
-
-        if (0 == strncmp(entry->d_name, label, bytes) && '.' == *rest) {
-            rest += 1 + strspn(rest + 1, "0123456789");
-            rest += '.' == *rest ? 1 + strspn(rest + 1, "0123456789") : 0;
-            if (0 == strcmp(rest, ".new") && 0 != unlinkat(dirfd(directory), entry->d_name, 0) && ENOENT != errno) {
-                return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s/%s: %s", keystore->directory,
-                                         entry->d_name, strerror(errno));
-            }
-        }
-    }
-    rewinddir(directory);
-    return OPAL_CRYPT_OK;
-}
-
 static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
                    opal_crypt_why_t *why)
 {
@@ -151,7 +127,7 @@ static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsig
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    rc = remove_unfinished(keystore, directory, label, why);
+    rc = opal_cryptfile_key_file_remove_unfinished(keystore, directory, label, why);
     while (OPAL_CRYPT_OK == rc && opal_cryptfile_keystore_next(directory, label, name, &version)) {
         rc = opal_cryptfile_key_file_load_any(keystore, label, version, &content, &plain, why);
         if (OPAL_CRYPT_OK == rc) {
@@ -210,4 +186,5 @@ const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_file_ops = {
     .wrap = file_wrap,
     .unwrap = file_unwrap,
     .protect = protect,
+    .remove = opal_cryptfile_key_file_remove_all,
 };

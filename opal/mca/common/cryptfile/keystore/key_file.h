@@ -22,8 +22,17 @@ int opal_cryptfile_key_file_load(const opal_cryptfile_keystore_t *keystore, cons
 /* The same without that refusal; *plain: its key is stored in the clear. */
 int opal_cryptfile_key_file_load_any(const opal_cryptfile_keystore_t *keystore, const char *label, unsigned version,
                                      opal_cryptfile_key_file_t **content, bool *plain, opal_crypt_why_t *why);
+/* Refuse a directory where a key must not lie in the clear: storage that is not local, without a machine key. */
+int opal_cryptfile_key_file_place(const opal_cryptfile_keystore_t *keystore, opal_crypt_why_t *why);
 /* `create`: fail if one exists. */
 int opal_cryptfile_key_file_store(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_key_file_t *content,
                                   bool create, opal_crypt_why_t *why);
+
+/* Remove what changes of a label that were killed have left; the directory is then read from its start. */
+int opal_cryptfile_key_file_remove_unfinished(const opal_cryptfile_keystore_t *keystore, DIR *directory, const char *label,
+                                              opal_crypt_why_t *why);
+/* Remove every version, each with a line in the log; *count: how many. */
+int opal_cryptfile_key_file_remove_all(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
+                                       opal_crypt_why_t *why);
 
 #endif

@@ -120,17 +120,23 @@ void opal_cryptfile_keystore_close(opal_cryptfile_keystore_t *keystore)
 
 /* ---- access rights ---- */
 
-opal_cryptfile_grant_t opal_cryptfile_keystore_grant_of(const opal_cryptfile_keystore_t *keystore,
-                                                        const opal_cryptfile_keystore_record_t *record,
-                                                        const char **refusal)
+bool opal_cryptfile_keystore_owns(const opal_cryptfile_keystore_record_t *record)
 {
-    int64_t now = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
     bool owner = 0 == record->owner_count;
 
     for (unsigned i = 0; i < record->owner_count; ++i) {
         owner = owner || record->owners[i] == (uint32_t) geteuid();
     }
-    *refusal = !owner ? "this user is not an owner of the key" : record->revoked ? "the key is revoked" : NULL;
+    return owner;
+}
+
+opal_cryptfile_grant_t opal_cryptfile_keystore_grant_of(const opal_cryptfile_keystore_t *keystore,
+                                                        const opal_cryptfile_keystore_record_t *record,
+                                                        const char **refusal)
+{
+    int64_t now = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
+
+    *refusal = !opal_cryptfile_keystore_owns(record) ? "this user is not an owner of the key" : record->revoked ? "the key is revoked" : NULL;
     if (NULL != *refusal) {
         return OPAL_CRYPTFILE_GRANT_NONE;
     }

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * The keystore: keys under labels, which wrap and unwrap the data keys of
- * files.  No function returns a label's key; a backend may keep it in
- * hardware.
+ * files.  No function here returns a label's key (exchange.h does, for an
+ * export); a backend may keep it in hardware.
  *
  *     data key 32 --wrap(label)--> blob, kept in the map --unwrap(label)--> data key 32
  *

@@ -52,6 +52,8 @@ typedef struct opal_cryptfile_keystore_ops {
     /* cryptfile/keystore/keystore.h; NULL: this backend has no files. */
     int (*protect)(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
                    opal_crypt_why_t *why);
+    /* Remove every version, the oldest first, and what an interrupted change left.  NULL: only the token's own tools can. */
+    int (*remove)(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count, opal_crypt_why_t *why);
 } opal_cryptfile_keystore_ops_t;
 
 struct opal_cryptfile_keystore {
@@ -82,6 +84,9 @@ opal_cryptfile_grant_t opal_cryptfile_keystore_grant_of(const opal_cryptfile_key
                                                         const opal_cryptfile_keystore_record_t *record,
                                                         const char **refusal);
 
+/* Is this user an owner of the key? */
+bool opal_cryptfile_keystore_owns(const opal_cryptfile_keystore_record_t *record);
+
 /* ---- log: one line ---- */
 int opal_cryptfile_keystore_log_open(opal_cryptfile_keystore_t *keystore, const char *path,
                                      opal_crypt_why_t *why);
@@ -89,11 +94,20 @@ int opal_cryptfile_keystore_log_open(opal_cryptfile_keystore_t *keystore, const 
 int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
                                 unsigned version, const uint8_t *uuid, const char *refusal,
                                 opal_crypt_why_t *why);
+/* A change is logged before it is made, so that none is missing from the log.  One that then fails gets a second line;
+ * returns `rc`. */
+int opal_cryptfile_keystore_log_change(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
+                                       unsigned version, opal_crypt_why_t *why);
+int opal_cryptfile_keystore_log_end(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
+                                    unsigned version, int rc);
 
 /* ---- one process at a time changes a keystore (cryptfile/keystore/lock.c) ---- */
 /* *fd is for the unlock; -1: no locks are available. */
 int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why);
 void opal_cryptfile_keystore_unlock(int fd);
+/* The same, and keep this process's other threads from it, until `changed`. */
+int opal_cryptfile_keystore_change(opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why);
+void opal_cryptfile_keystore_changed(opal_cryptfile_keystore_t *keystore, int fd);
 
 /* ---- the keystore's directory (cryptfile/keystore/directory.c) ---- */
 /* Whose it is, and that nobody else can write to it; with a group, `fd` is not O_PATH. */

@@ -55,3 +55,19 @@ void opal_cryptfile_keystore_unlock(int fd)
         close(fd);
     }
 }
+
+int opal_cryptfile_keystore_change(opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
+{
+    int rc = opal_cryptfile_keystore_lock(keystore, fd, why);
+
+    if (OPAL_CRYPT_OK == rc) {
+        pthread_mutex_lock(&keystore->lock);
+    }
+    return rc;
+}
+
+void opal_cryptfile_keystore_changed(opal_cryptfile_keystore_t *keystore, int fd)
+{
+    pthread_mutex_unlock(&keystore->lock);
+    opal_cryptfile_keystore_unlock(fd);
+}

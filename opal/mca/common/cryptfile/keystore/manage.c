@@ -7,39 +7,6 @@
 
 #include <string.h>
 
-/* Keep all other threads and processes from changing records until end_change. */
-static int begin_change(opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
-{
-    int rc = opal_cryptfile_keystore_lock(keystore, fd, why);
-
-    if (OPAL_CRYPT_OK == rc) {
-        pthread_mutex_lock(&keystore->lock);
-    }
-    return rc;
-}
-
-static void end_change(opal_cryptfile_keystore_t *keystore, int fd)
-{
-    pthread_mutex_unlock(&keystore->lock);
-    opal_cryptfile_keystore_unlock(fd);
-}
-
-/* A change is logged before it is made, so that none is missing from the log. */
-static int log_change(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label, unsigned version,
-                      opal_crypt_why_t *why)
-{
-    return opal_cryptfile_keystore_log(keystore, verb, label, version, NULL, NULL, why);
-}
-
-/* A change that then fails gets a second line.  Returns `rc`. */
-static int end_log(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label, unsigned version, int rc)
-{
-    if (OPAL_CRYPT_OK != rc) {
-        (void) opal_cryptfile_keystore_log(keystore, verb, label, version, NULL, "the keystore could not be changed", NULL);
-    }
-    return rc;
-}
-
 static bool passed(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record)
 {
     const int64_t now = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
@@ -105,8 +72,8 @@ static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
     record->created = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
     record->revoked = false;
     record->changes = 0;
-    rc = log_change(keystore, verb, record->label, record->version, why);
-    return OPAL_CRYPT_OK != rc ? rc : end_log(keystore, verb, record->label, record->version, keystore->ops->create(keystore, record, why));
+    rc = opal_cryptfile_keystore_log_change(keystore, verb, record->label, record->version, why);
+    return OPAL_CRYPT_OK != rc ? rc : opal_cryptfile_keystore_log_end(keystore, verb, record->label, record->version, keystore->ops->create(keystore, record, why));
 }
 
 int opal_cryptfile_keystore_new(opal_cryptfile_keystore_t *keystore, unsigned how,
@@ -117,10 +84,10 @@ int opal_cryptfile_keystore_new(opal_cryptfile_keystore_t *keystore, unsigned ho
     if (!opal_cryptfile_key_label_valid(record->label)) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", record->label);
     }
-    int fd, rc = begin_change(keystore, &fd, why);
+    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = new_key(keystore, how, record, NULL == why ? &mine : why);
-        end_change(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore, fd);
     }
     return rc;
 }
@@ -143,8 +110,8 @@ static int change(opal_cryptfile_keystore_t *keystore, const char *verb, opal_cr
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
     }
     ++record->changes;
-    int rc = log_change(keystore, verb, record->label, record->version, why);
-    return OPAL_CRYPT_OK != rc ? rc : end_log(keystore, verb, record->label, record->version, keystore->ops->update(keystore, record, why));
+    int rc = opal_cryptfile_keystore_log_change(keystore, verb, record->label, record->version, why);
+    return OPAL_CRYPT_OK != rc ? rc : opal_cryptfile_keystore_log_end(keystore, verb, record->label, record->version, keystore->ops->update(keystore, record, why));
 }
 
 static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
@@ -157,7 +124,7 @@ static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, ui
         return rc;
     }
     if (record.revoked) {
-        return log_change(keystore, "revoke", label, version, why);
+        return opal_cryptfile_keystore_log_change(keystore, "revoke", label, version, why);
     }
     record.revoked = true;
     return change(keystore, "revoke", &record, why);
@@ -218,11 +185,11 @@ int opal_cryptfile_keystore_revoke(opal_cryptfile_keystore_t *keystore, const ch
     if (!opal_cryptfile_key_label_valid(label)) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
     }
-    int fd, rc = begin_change(keystore, &fd, why);
+    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = 0 == version ? revoke_all(keystore, label, why) : revoke_one(keystore, label, version, why);
-        end_change(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore, fd);
     }
     return rc;
 }
@@ -241,11 +208,11 @@ static int set_escrow(opal_cryptfile_keystore_t *keystore, const char *label, co
 int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const char *label,
                                    const char *public_pem, opal_crypt_why_t *why)
 {
-    int fd, rc = begin_change(keystore, &fd, why);
+    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = set_escrow(keystore, label, public_pem, why);
-        end_change(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore, fd);
     }
     return rc;
 }
@@ -261,11 +228,11 @@ int opal_cryptfile_keystore_protect(opal_cryptfile_keystore_t *keystore, const c
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-machine-key",
                                  "%s: no machine key is set to protect it with", label);
     }
-    int fd, rc = begin_change(keystore, &fd, why);
+    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = log_change(keystore, "protect", label, 0, why);
-        rc = OPAL_CRYPT_OK == rc ? end_log(keystore, "protect", label, 0, keystore->ops->protect(keystore, label, count, why)) : rc;
-        end_change(keystore, fd);
+        rc = opal_cryptfile_keystore_log_change(keystore, "protect", label, 0, why);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_keystore_log_end(keystore, "protect", label, 0, keystore->ops->protect(keystore, label, count, why)) : rc;
+        opal_cryptfile_keystore_changed(keystore, fd);
     }
     return rc;
 }
