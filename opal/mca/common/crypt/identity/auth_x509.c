@@ -62,10 +62,10 @@ static int x509_read(x509_state_t *state, const opal_crypt_options_t *options,
     X509 *leaf;
     int rc;
 
-    rc = opal_crypt_trust_open(options->x509_ca, options->x509_crl, options->secret_on_netfs, &state->trust,
+    rc = opal_crypt_trust_open(options->x509_ca, "crypt_x509_ca", options->x509_crl, options->secret_on_netfs, &state->trust,
                                warning, why);
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_crypt_chain_read(options->x509_cert, options->secret_on_netfs, &state->chain, warning, why);
+        rc = opal_crypt_chain_read(options->x509_cert, "crypt_x509_cert", options->secret_on_netfs, &state->chain, warning, why);
     }
     if (OPAL_CRYPT_OK != rc) {
         return rc;
@@ -76,7 +76,7 @@ static int x509_read(x509_state_t *state, const opal_crypt_options_t *options,
                                  options->x509_cert);
     }
     /* Fail early, where it can be fixed: every peer would reject this certificate. */
-    rc = opal_crypt_chain_verify(&state->trust, state->chain, (int64_t) time(NULL), options->x509_cert,
+    rc = opal_crypt_chain_verify(&state->trust, state->chain, (int64_t) time(NULL), KU_DIGITAL_SIGNATURE, options->x509_cert,
                                  OPAL_CRYPT_ERR_CONFIG, &state->anchor, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_crypt_secret_file_read(options->x509_key, "private key", 1, KEY_FILE_MAX,
@@ -260,7 +260,7 @@ static int x509_verify(const void *opaque, const opal_crypt_claim_t *claim, opal
                              claim->authenticator_bytes - used, claim, why);
     }
     if (OPAL_CRYPT_OK == rc) {
-        rc = opal_crypt_chain_verify(&state->trust, chain, claim->needed, "its certificate",
+        rc = opal_crypt_chain_verify(&state->trust, chain, claim->needed, KU_DIGITAL_SIGNATURE, "its certificate",
                                      OPAL_CRYPT_ERR_PEER, &anchor, why);
     }
     if (OPAL_CRYPT_OK == rc) {

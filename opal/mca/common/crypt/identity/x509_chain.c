@@ -126,15 +126,15 @@ static int crls_read(const char *path, bool allow_network, X509_STORE *store, op
     return rc;
 }
 
-static int cas_read(const char *path, bool allow_network, X509_STORE *store, opal_crypt_why_t *warning,
-                    opal_crypt_why_t *why)
+static int cas_read(const char *path, const char *what, bool allow_network, X509_STORE *store,
+                    opal_crypt_why_t *warning, opal_crypt_why_t *why)
 {
     opal_crypt_trust_file_t file;
     STACK_OF(X509) *cas = sk_X509_new_null();
     BIO *stream;
     bool good;
     int rc = NULL == cas ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory")
-           : pem_open(path, "crypt_x509_ca", "x509-ca", allow_network, &file, &stream, warning, why);
+           : pem_open(path, what, "x509-ca", allow_network, &file, &stream, warning, why);
 
     if (OPAL_CRYPT_OK != rc) {
         sk_X509_free(cas);
@@ -148,11 +148,11 @@ static int cas_read(const char *path, bool allow_network, X509_STORE *store, opa
     opal_crypt_chain_free(cas);
     return good ? OPAL_CRYPT_OK
          : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-ca",
-                             "crypt_x509_ca %s: it holds no certificate, or a damaged one", path);
+                             "%s %s: it holds no certificate, or a damaged one", what, path);
 }
 
-int opal_crypt_trust_open(const char *ca, const char *crl, bool allow_network, opal_crypt_trust_t *trust,
-                          opal_crypt_why_t *warning, opal_crypt_why_t *why)
+int opal_crypt_trust_open(const char *ca, const char *what, const char *crl, bool allow_network,
+                          opal_crypt_trust_t *trust, opal_crypt_why_t *warning, opal_crypt_why_t *why)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
     int rc = OPAL_CRYPT_OK;
@@ -162,7 +162,7 @@ int opal_crypt_trust_open(const char *ca, const char *crl, bool allow_network, o
     if (NULL == trust->store || NULL == library) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory");
     }
-    rc = OPAL_CRYPT_OK == rc ? cas_read(ca, allow_network, trust->store, warning, why) : rc;
+    rc = OPAL_CRYPT_OK == rc ? cas_read(ca, what, allow_network, trust->store, warning, why) : rc;
     if (OPAL_CRYPT_OK == rc && NULL != crl) {
         rc = crls_read(crl, allow_network, trust->store, warning, why);
     }
@@ -189,7 +189,7 @@ void opal_crypt_chain_free(STACK_OF(X509) *chain)
     }
 }
 
-int opal_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) **chain,
+int opal_crypt_chain_read(const char *path, const char *what, bool allow_network, STACK_OF(X509) **chain,
                           opal_crypt_why_t *warning, opal_crypt_why_t *why)
 {
     opal_crypt_trust_file_t file;
@@ -197,7 +197,7 @@ int opal_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) *
     BIO *stream;
     const char *fault;
     int rc = NULL == made ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "out of memory")
-           : pem_open(path, "crypt_x509_cert", "x509-cert", allow_network, &file, &stream, warning, why);
+           : pem_open(path, what, "x509-cert", allow_network, &file, &stream, warning, why);
 
     *chain = NULL;
     if (OPAL_CRYPT_OK != rc) {
@@ -209,7 +209,7 @@ int opal_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) *
     pem_close(&file, stream);
     if (NULL != fault) {
         opal_crypt_chain_free(made);
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-cert", "crypt_x509_cert %s: %s", path, fault);
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "x509-cert", "%s %s: %s", what, path, fault);
     }
     *chain = made;
     return OPAL_CRYPT_OK;
@@ -339,7 +339,7 @@ static int without_list_of_anchor(int ok, X509_STORE_CTX *context)
 }
 
 int opal_crypt_chain_verify(const opal_crypt_trust_t *trust, STACK_OF(X509) *chain, int64_t when,
-                            const char *whose, int rc, X509 **anchor, opal_crypt_why_t *why)
+                            uint32_t usage, const char *whose, int rc, X509 **anchor, opal_crypt_why_t *why)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
     X509 *leaf = sk_X509_value(chain, 0);
@@ -374,7 +374,7 @@ int opal_crypt_chain_verify(const opal_crypt_trust_t *trust, STACK_OF(X509) *cha
         return opal_crypt_refuse(why, rc, topic_of(error), "%s, %s: %s%s", whose, subject,
                                  X509_verify_cert_error_string(error), depth > 0 ? " (of its CA)" : "");
     }
-    if (0 == (X509_get_key_usage(leaf) & KU_DIGITAL_SIGNATURE)) {
+    if (0 == (X509_get_key_usage(leaf) & usage)) {
         X509_free(*anchor);
         *anchor = NULL;
         return opal_crypt_refuse(why, rc, "x509-key-usage", "%s, %s", whose, subject);

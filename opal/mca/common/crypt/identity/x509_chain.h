@@ -15,6 +15,8 @@
 
 #include <openssl/x509.h>
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_CHAIN_MAX    8       /* certificates, the leaf included */
 
 typedef struct opal_crypt_trust {
@@ -22,14 +24,14 @@ typedef struct opal_crypt_trust {
     bool crls;                          /* every CA of a chain must have a CRL */
 } opal_crypt_trust_t;
 
-/* The CA file and, unless NULL, the CRL file; both PEM.  allow_network and `warning` as in crypt/base/trust_file.h; an
+/* The CA file, which `what` names in messages, and, unless NULL, the CRL file; both PEM.  allow_network and `warning` as in crypt/base/trust_file.h; an
  * existing warning is kept. */
-int opal_crypt_trust_open(const char *ca, const char *crl, bool allow_network, opal_crypt_trust_t *trust,
-                          opal_crypt_why_t *warning, opal_crypt_why_t *why);
+int opal_crypt_trust_open(const char *ca, const char *what, const char *crl, bool allow_network,
+                          opal_crypt_trust_t *trust, opal_crypt_why_t *warning, opal_crypt_why_t *why);
 void opal_crypt_trust_close(opal_crypt_trust_t *trust);
 
 /* The certificates of a PEM file, the leaf first. */
-int opal_crypt_chain_read(const char *path, bool allow_network, STACK_OF(X509) **chain,
+int opal_crypt_chain_read(const char *path, const char *what, bool allow_network, STACK_OF(X509) **chain,
                           opal_crypt_why_t *warning, opal_crypt_why_t *why);
 
 /* | count 1 | length 4 | DER | ... : returns the bytes written, 0 if it does not fit. */
@@ -40,10 +42,10 @@ STACK_OF(X509) *opal_crypt_chain_parse(const uint8_t *in, size_t bytes, size_t *
 
 void opal_crypt_chain_free(STACK_OF(X509) *chain);
 
-/* Is the leaf valid at time `when`, under `trust`?  *anchor gets the certificate of `trust` in which the chain ends,
+/* Is the leaf valid at time `when`, under `trust`, for one of the key usages (KU_...)?  *anchor gets the certificate of `trust` in which the chain ends,
  * the caller's to free.  `whose` begins the detail ("the certificate of the peer"), `rc` is returned if it is not. */
 int opal_crypt_chain_verify(const opal_crypt_trust_t *trust, STACK_OF(X509) *chain, int64_t when,
-                            const char *whose, int rc, X509 **anchor, opal_crypt_why_t *why);
+                            uint32_t usage, const char *whose, int rc, X509 **anchor, opal_crypt_why_t *why);
 
 /* Are they the same authority: same name and same public key? */
 bool opal_crypt_same_authority(X509 *a, X509 *b);
@@ -54,5 +56,7 @@ void opal_crypt_subject_text(X509 *leaf, char *text, size_t text_bytes);
 /* Does the subject match a pattern "CN=*.example,O=Site"?  Parts are compared one by one, in the order of RFC 2253, so
  * a * never extends beyond its part; several patterns are separated by ';'. */
 bool opal_crypt_subject_matches(X509 *leaf, const char *patterns);
+
+#pragma GCC visibility pop
 
 #endif

@@ -15,6 +15,8 @@
 
 #include <openssl/types.h>
 
+#pragma GCC visibility push(default)
+
 #define OPAL_CRYPT_RSA_BITS_MIN     2048
 #define OPAL_CRYPT_SIGNATURE_MAX    1024    /* RSA of 8192 bits */
 
@@ -43,5 +45,7 @@ int opal_crypt_sign(EVP_PKEY *key, unsigned scheme, const void *text, size_t tex
 /* ERR_AUTH unless the signature is valid. */
 int opal_crypt_sign_verify(EVP_PKEY *key, unsigned scheme, const void *text, size_t text_bytes,
                            const uint8_t *signature, size_t signature_bytes);
+
+#pragma GCC visibility pop
 
 #endif
