@@ -10,10 +10,12 @@
 
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 #include "list.h"
+#include "move.h"
 
 static mpicrypt_keystore_t where;
 static const char *not_after, *recovery, *version;
 static mpicrypt_names_t owners;
+static mpicrypt_key_move_t move = {.where = &where};
 static bool yes, json;
 
 static const mpicrypt_option_t options[] = {
@@ -28,8 +30,9 @@ static const mpicrypt_option_t options[] = {
      "For new and rotate: a public recovery key (RSA of at least 2048 bits, or P-256), to which data keys are also "
      "wrapped."},
     {"version", MPICRYPT_TEXT, "N", NULL, &version, "For revoke: only this version. Default: all."},
-    {"yes", MPICRYPT_FLAG, NULL, NULL, &yes, "For revoke: do not ask."},
+    {"yes", MPICRYPT_FLAG, NULL, NULL, &yes, "For revoke and delete: do not ask."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &json, "For list and info: print JSON."},
+    MPICRYPT_KEY_MOVE_OPTIONS(move),
     {NULL}
 };
 
@@ -113,7 +116,8 @@ static int parse(int count, char **words, wanted_t *wanted)
         ++i;
     }
     if (i == sizeof(verbs) / sizeof(verbs[0])) {
-        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, info LABEL, rotate LABEL, revoke LABEL, protect LABEL or escrow LABEL PEM; see --help");
+        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, info LABEL, rotate LABEL, revoke LABEL, protect LABEL, escrow LABEL PEM, "
+                              "export LABEL, import FILE, push LABEL, backup, restore FILE or delete LABEL; see --help");
     }
     *wanted = (wanted_t){.verb = verbs[i].verb, .label = count > 1 ? words[1] : NULL, .pem = count > 2 ? words[2] : NULL};
     if (NULL != wanted->label && !opal_cryptfile_key_label_valid(wanted->label)) {
@@ -242,6 +246,11 @@ static int run(int operand_count, char **operands)
 {
     opal_cryptfile_keystore_t *keystore;
     wanted_t wanted;
+
+    if (operand_count > 0 && mpicrypt_key_moves(operands[0])) {
+        move.yes = yes;
+        return mpicrypt_key_move(&move, operand_count, operands);
+    }
     int code = parse(operand_count, operands, &wanted);
 
     if (MPICRYPT_OK == code && 0 == strcmp(wanted.verb, "new")) {
@@ -258,7 +267,8 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_key_verb = {
     .name = "key",
     .summary = "manage the keys of encrypted files",
-    .synopsis = "new|info|rotate|revoke|protect LABEL | escrow LABEL PEM | list [options]",
+    .synopsis = "new|rotate|revoke|protect LABEL | escrow LABEL PEM | list | export|push|delete LABEL | import|restore FILE | "
+                "backup [options]",
     .description =
         "Files are encrypted under labels. The key of a label stays in the keystore, which only wraps and unwraps "
         "the data keys of files, and logs every use.\n\n"
@@ -266,10 +276,17 @@ const mpicrypt_verb_t mpicrypt_key_verb = {
         "keep theirs until they are rekeyed. revoke ends all use of a key, including decryption, for good: only a "
         "recovery key can then read what was encrypted. protect wraps the versions that the keystore holds in the "
         "clear under the machine key; if one is set, jobs refuse keys in the clear. escrow sets a recovery key, to "
-        "which data keys are also wrapped from now on.",
+        "which data keys are also wrapped from now on.\n\n"
+        "export makes one encrypted message of a label's keys, and import puts them into another keystore, which never "
+        "replaces a label of another key. push does both for many hosts, through ssh. backup and restore do it for the "
+        "whole keystore. delete removes a label; other hosts and backups may still have it. "
+        "See docs/key-exchange.rst.",
     .options = options,
     .examples = "mpicrypt key new results\nmpicrypt key new results-2099 --not-after 2099-12-31 --recovery site.pem\n"
-                "mpicrypt key list",
+                "mpicrypt key list\n"
+                "mpicrypt key export results --to bob.pem --cert alice.pem --key alice.key\n"
+                "mpicrypt key import results.cms --cert bob.pem --key bob.key --from alice.pem\n"
+                "mpicrypt key push results --hosts node1,node2",
     .run = run,
     .takes_operands = true,
 };

@@ -19,6 +19,9 @@
 #include "opal/mca/common/crypt/base/secret_file.h"
 
 #define PATH_BYTES 4096
+#define ADVICE(force) \
+    "Encrypted jobs abort that run on nodes with different keys, or with none. When the cause is gone:\n" \
+    "  mpicrypt keygen --existing" force " --hosts LIST"
 enum { AT_ONCE_MAX = 256 };
 
 static const char *out, *rsh;
@@ -62,8 +65,7 @@ static const char remote[] =
     "ln -T \"$t\" \"$f\" 2>/dev/null && exit 0; cmp -s \"$t\" \"$f\" || exit 4; "
     "[ ! -L \"$f\" ] && [ -O \"$f\" ] && case $(stat -c %a \"$f\") in 400 | 600) exit 0 ;; esac; exit 7";
 
-/* `text`, quoted for a shell; the number of characters, or -1. */
-static int quote(const char *text, char *quoted, size_t capacity)
+int mpicrypt_keygen_quote(const char *text, char *quoted, size_t capacity)
 {
     size_t at = 0;
 
@@ -91,11 +93,11 @@ static int command(const char *path, char *text, size_t text_bytes)
         opal_crypt_fs_local(local);
     }
 
-    if (NULL != out && quote(path, name, sizeof(name)) < 0) {
+    if (NULL != out && mpicrypt_keygen_quote(path, name, sizeof(name)) < 0) {
         return -1;
     }
     bytes = snprintf(script, sizeof(script), "f=%s; force=%s; local='%s'; %s", name, force ? "1" : "", local, remote);
-    if (bytes < 0 || (size_t) bytes >= sizeof(script) || quote(script, quoted, sizeof(quoted)) < 0) {
+    if (bytes < 0 || (size_t) bytes >= sizeof(script) || mpicrypt_keygen_quote(script, quoted, sizeof(quoted)) < 0) {
         return -1;
     }
     bytes = snprintf(text, text_bytes, "exec sh -c %s", quoted);
@@ -122,6 +124,22 @@ static int read_key(const char *path, char **line, opal_crypt_why_t *why)
     return rc;
 }
 
+static const char *refusal(int status)
+{
+    static const char *const sentences[] = {
+        [MPICRYPT_KEYGEN_OTHER_KEY] = "another key is there already, and stays; --existing --force replaces it with this one",
+        [MPICRYPT_KEYGEN_NETFS] = "the key was not sent: its place there is on a network file system, or on one of an unknown kind "
+                                  "(--allow-netfs)",
+        [MPICRYPT_KEYGEN_DIRECTORY] = "the key was not installed: its place there is a directory",
+        [MPICRYPT_KEYGEN_UNFIT] = "this key is there already, but jobs will refuse it: its file is a symbolic link, has another owner, or "
+                                  "a mode other than 400 and 600; --existing --force replaces it",
+        [MPICRYPT_KEYGEN_UNSAFE] = "the key was not installed: jobs would refuse it, because its directory there is neither yours nor "
+                                   "root's, or others may write to it (chmod go-w)",
+    };
+
+    return status < 0 || status > MPICRYPT_KEYGEN_UNSAFE ? NULL : sentences[status];
+}
+
 static int install(const char *path)
 {
     opal_crypt_why_t why = {.topic = NULL};
@@ -135,7 +153,9 @@ static int install(const char *path)
         return mpicrypt_refused("there is no key to install", rc, &why);
     }
     const mpicrypt_keygen_job_t job = {.hosts = &hosts, .at_once = at_once, .rsh = rsh, .command = text,
-                                       .key = (const unsigned char *) key, .replaces = force};
+                                       .input = (const unsigned char *) key, .input_bytes = MPICRYPT_KEYGEN_KEY_BYTES,
+                                       .verb = "keygen", .refusal = refusal,
+                                       .advice = force ? ADVICE(" --force") : ADVICE("")};
     rc = mpicrypt_keygen_install(&job);
     opal_crypt_secmem_free(key);
     return rc;

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt keygen: install the key on many hosts, some at a time.
+ * mpicrypt keygen, key push: install a key on many hosts, some at a time.
  *
  *     start (the key goes into the child's standard input)  ->  a signal: a child ended,
  *     or we are to end  ->  reap  ->  report, in the order of the list  ->  summary
@@ -112,6 +112,14 @@ static void become(const run_t *run, const host_t *host, int input)
     _exit(127);
 }
 
+/* So that all of the input goes into the pipe at once, and waits for nobody. */
+static bool has_room(int pipe_end, size_t bytes)
+{
+    int room = fcntl(pipe_end, F_GETPIPE_SZ);
+
+    return room >= 0 && ((size_t) room >= bytes || fcntl(pipe_end, F_SETPIPE_SZ, (int) bytes) >= (int) bytes);
+}
+
 static void start(run_t *run, host_t *host)
 {
     int ends[2] = {-1, -1};
@@ -119,22 +127,26 @@ static void start(run_t *run, host_t *host)
     host->status = -1;
     host->state = FAILED;
     host->said = memfd_create("mpicrypt", MFD_CLOEXEC);
-    if (host->said >= 0 && 0 == pipe2(ends, O_CLOEXEC)) {
+    if (host->said >= 0 && 0 == pipe2(ends, O_CLOEXEC) && has_room(ends[1], run->job->input_bytes)) {
         fflush(NULL);
         host->child = fork();
         if (0 == host->child) {
             become(run, host, ends[0]);
         }
-        close(ends[0]);
-        if (host->child > 0) {          /* a pipe has room for it */
-            host->cut = MPICRYPT_KEYGEN_KEY_BYTES != write(ends[1], run->job->key, MPICRYPT_KEYGEN_KEY_BYTES);
+        if (host->child > 0) {
+            host->cut = (ssize_t) run->job->input_bytes != write(ends[1], run->job->input, run->job->input_bytes);
             host->state = RUNS;
             ++run->running;
         }
-        close(ends[1]);
+    }
+    const int error = errno;
+    for (int i = 0; i < 2; ++i) {
+        if (ends[i] >= 0) {
+            close(ends[i]);
+        }
     }
     if (RUNS != host->state) {
-        dprintf(host->said, "it cannot be started: %s\n", strerror(errno));
+        dprintf(host->said, "it cannot be started: %s\n", strerror(error));
         ++run->ended;
     }
 }
@@ -144,7 +156,7 @@ static state_t outcome(const run_t *run, const host_t *host)
     if (0 == host->status && !host->cut) {
         return INSTALLED;
     }
-    return host->status >= MPICRYPT_KEYGEN_OTHER_KEY && host->status <= MPICRYPT_KEYGEN_UNSAFE ? REFUSED
+    return NULL != run->job->refusal(host->status) ? REFUSED
            : 0 != run->caught ? BROKEN_OFF : FAILED;
 }
 
@@ -224,20 +236,8 @@ static void show(const run_t *run, const host_t *host)
     if (INSTALLED == host->state) {
         printf("%s: installed\n", host->name);
         fflush(stdout);
-    } else if (MPICRYPT_KEYGEN_OTHER_KEY == host->status) {
-        mpicrypt_error(MPICRYPT_FAILED, "%s: another key is there already, and stays; --existing --force replaces it with this one",
-                       host->name);
-    } else if (MPICRYPT_KEYGEN_NETFS == host->status) {
-        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not sent: its place there is on a network file system, or on one "
-                       "of an unknown kind (--allow-netfs)", host->name);
-    } else if (MPICRYPT_KEYGEN_DIRECTORY == host->status) {
-        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed: its place there is a directory", host->name);
-    } else if (MPICRYPT_KEYGEN_UNFIT == host->status) {
-        mpicrypt_error(MPICRYPT_FAILED, "%s: this key is there already, but jobs will refuse it: its file is a symbolic link, has "
-                       "another owner, or a mode other than 400 and 600; --existing --force replaces it", host->name);
-    } else if (MPICRYPT_KEYGEN_UNSAFE == host->status) {
-        mpicrypt_error(MPICRYPT_FAILED, "%s: the key was not installed: jobs would refuse it, because its directory there is neither "
-                       "yours nor root's, or others may write to it (chmod go-w)", host->name);
+    } else if (REFUSED == host->state) {
+        mpicrypt_error(MPICRYPT_FAILED, "%s: %s", host->name, run->job->refusal(host->status));
     } else if (BROKEN_OFF == host->state) {
         mpicrypt_error(MPICRYPT_FAILED, "%s: interrupted; it may have the new key or not", host->name);
     } else if (127 == host->status) {
@@ -307,14 +307,13 @@ static int summary(const run_t *run)
         return MPICRYPT_OK;
     }
     fflush(stdout);
-    fprintf(stderr, "mpicrypt keygen: %d of %d hosts %s the key of this node\n", installed, run->count,
+    fprintf(stderr, "mpicrypt %s: %d of %d hosts %s the key of this node\n", run->job->verb, installed, run->count,
             1 == installed ? "has" : "have");
     name_those(run, REFUSED, "refused, as they were");
     name_those(run, FAILED, "failed, most likely as they were");
     name_those(run, BROKEN_OFF, "interrupted, not known");
     name_those(run, WAITS, "not tried, as they were");
-    fprintf(stderr, "  Encrypted jobs abort that run on nodes with different keys, or with none. When the cause is gone:\n"
-            "  mpicrypt keygen --existing%s --hosts LIST\n", run->job->replaces ? " --force" : "");
+    fprintf(stderr, "  %s\n", run->job->advice);
     return MPICRYPT_FAILED;
 }
 

@@ -40,6 +40,17 @@ bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options)
     return mpicrypt_settings(options).fips;
 }
 
+int mpicrypt_keystore_begin(const mpicrypt_keystore_t *options)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+
+    if (MPICRYPT_OK != check_environment()) {
+        return MPICRYPT_USAGE;
+    }
+    int rc = mpicrypt_keystore_fips(options) ? opal_crypt_library_open(true, &why) : OPAL_CRYPT_OK;
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused("the keystore cannot be used", rc, &why);
+}
+
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_keystore_t **keystore)
 {
     mpicrypt_keystore_t set = mpicrypt_settings(options);
@@ -49,11 +60,11 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_ke
     if (!mpicrypt_settings_keystore(&set, &of)) {
         return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", set.backend);
     }
-    if (MPICRYPT_OK != check_environment()) {
-        return MPICRYPT_USAGE;
+    int code = mpicrypt_keystore_begin(options);
+    if (MPICRYPT_OK != code) {
+        return code;
     }
-    int rc = set.fips ? opal_crypt_library_open(true, &why) : OPAL_CRYPT_OK;
-    rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_keystore_open(&of, keystore, &why) : rc;
+    int rc = opal_cryptfile_keystore_open(&of, keystore, &why);
     if (OPAL_CRYPT_OK != rc && NULL != why.topic && 0 == strcmp("keystore-missing", why.topic)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s; 'mpicrypt key new LABEL' makes one", why.detail);
     }

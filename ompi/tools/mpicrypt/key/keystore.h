@@ -35,6 +35,9 @@ typedef mpicrypt_settings_t mpicrypt_keystore_t;
  * under crypt_fips it decides where those come from. */
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_keystore_t **keystore);
 
+/* The same without a keystore: settings are checked, and crypt_fips takes effect. */
+int mpicrypt_keystore_begin(const mpicrypt_keystore_t *options);
+
 /* Was crypt_fips asked for, by the options or the environment? */
 bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int no_keys_out(const opal_cryptfile_keystore_t *keystore, const char *label, opal_crypt_why_t *why)
+int opal_cryptfile_keystore_moves(const opal_cryptfile_keystore_t *keystore, const char *label, opal_crypt_why_t *why)
 {
     return OPAL_CRYPTFILE_KEYSTORE_FILE == keystore->backend
                ? OPAL_CRYPT_OK
@@ -98,7 +98,7 @@ int opal_cryptfile_keystore_export(opal_cryptfile_keystore_t *keystore, const ch
 {
     export_list_t list = {.names = calloc(OPAL_CRYPTFILE_BUNDLE_KEYS, sizeof(*list.names))};
     opal_cryptfile_bundle_t bundle = {.text = NULL};
-    int rc = NULL == list.names ? OPAL_CRYPT_ERR_MEMORY : no_keys_out(keystore, label, why);
+    int rc = NULL == list.names ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_keystore_moves(keystore, label, why);
 
     if (OPAL_CRYPT_OK == rc) {
         pthread_mutex_lock(&keystore->lock);
@@ -257,7 +257,7 @@ int opal_cryptfile_keystore_import(opal_cryptfile_keystore_t *keystore, const ch
                                    opal_cryptfile_import_to_t *to, opal_crypt_why_t *why)
 {
     import_state_t in = {.keystore = keystore, .to = to, .key = opal_crypt_secmem_alloc(sizeof(*in.key))};
-    int fd, rc = NULL == in.key ? OPAL_CRYPT_ERR_MEMORY : no_keys_out(keystore, NULL, why);
+    int fd, rc = NULL == in.key ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_keystore_moves(keystore, NULL, why);
 
     rc = rc ? rc : opal_cryptfile_keystore_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
@@ -277,10 +277,8 @@ int opal_cryptfile_keystore_delete(opal_cryptfile_keystore_t *keystore, const ch
     if (!opal_cryptfile_key_label_valid(label)) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
     }
-    if (NULL == keystore->ops->remove) {
-        return no_keys_out(keystore, label, why);
-    }
-    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
+    int fd, rc = opal_cryptfile_keystore_moves(keystore, label, why);
+    rc = rc ? rc : opal_cryptfile_keystore_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = keystore->ops->remove(keystore, label, count, why);
         opal_cryptfile_keystore_changed(keystore, fd);

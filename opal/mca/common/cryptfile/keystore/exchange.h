@@ -15,6 +15,9 @@
 
 #define OPAL_CRYPTFILE_BUNDLE_MAX   (768 * 1024)        /* bytes of text */
 
+/* Refused for a token, whose keys neither leave it nor enter it, nor are deleted here.  The functions below ask it, too. */
+int opal_cryptfile_keystore_moves(const opal_cryptfile_keystore_t *keystore, const char *label, opal_crypt_why_t *why);
+
 /* The keys of a label, or (NULL) of all, with their records; in secret memory that the caller frees.  Every version is
  * logged before it is returned.  Refused unless this user owns all of them. */
 int opal_cryptfile_keystore_export(opal_cryptfile_keystore_t *keystore, const char *label, char **text, size_t *bytes,

@@ -52,7 +52,7 @@ typedef struct opal_cryptfile_keystore_ops {
     /* cryptfile/keystore/keystore.h; NULL: this backend has no files. */
     int (*protect)(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
                    opal_crypt_why_t *why);
-    /* Remove every version, the oldest first, and what an interrupted change left.  NULL: only the token's own tools can. */
+    /* Remove every version, the oldest first, and what an interrupted change left.  NULL: the backend has no files. */
     int (*remove)(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count, opal_crypt_why_t *why);
 } opal_cryptfile_keystore_ops_t;
 

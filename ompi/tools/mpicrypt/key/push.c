@@ -1,0 +1,119 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * mpicrypt key push: a label's keys into the keystores of many hosts, by `mpicrypt key import - --pushed` there.
+ *
+ *     standard input of ssh      | passphrase: 64 random digits and a newline | message |
+ *
+ * ssh protects both on the way.  The message is encrypted all the same: no program between here and the import has the keys
+ * in the clear.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/crypto.h>
+
+#include "keygen.h"
+#include "move.h"
+#include "opal/mca/common/crypt/base/hex.h"
+#include "opal/mca/common/crypt/base/library.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+
+enum { PUSH_N = 14, PUSH_DIGITS = 64, PUSH_COMMAND_BYTES = 8 * PATH_MAX };      /* the passphrase needs no stretching */
+
+/* A host's import says what is wrong by itself. */
+static const char *no_refusal(int status)
+{
+    (void) status;
+    return NULL;
+}
+
+/* What runs on a host: this very program, at the same place. */
+static int push_command(const mpicrypt_key_move_t *move, char *text, size_t bytes)
+{
+    const char *directory = move->where->directory;
+    char self[PATH_MAX] = "", program[2 * PATH_MAX], keys[2 * PATH_MAX] = "", script[5 * PATH_MAX], quoted[7 * PATH_MAX];
+
+    if (NULL != directory && '/' != directory[0]) {
+        return mpicrypt_error(MPICRYPT_USAGE, "push needs --keystore-dir to begin with '/': the place is that on every host");
+    }
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || mpicrypt_keygen_quote(self, program, sizeof(program)) < 0
+        || (NULL != directory && mpicrypt_keygen_quote(directory, keys, sizeof(keys)) < 0)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "the path of this program, or of the keystore, cannot be sent");
+    }
+    int used = snprintf(script, sizeof(script), "exec %s key import - --pushed%s%s%s", program, NULL == directory ? "" : " --keystore-dir ",
+                        keys, move->where->netfs ? " --allow-netfs" : "");
+    if (used < 0 || (size_t) used >= sizeof(script) || mpicrypt_keygen_quote(script, quoted, sizeof(quoted)) < 0) {
+        return mpicrypt_error(MPICRYPT_FAILED, "the path of this program, or of the keystore, is too long");
+    }
+    used = snprintf(text, bytes, "exec sh -c %s", quoted);
+    return used < 0 || (size_t) used >= bytes ? mpicrypt_error(MPICRYPT_FAILED, "the command for a host is too long") : MPICRYPT_OK;
+}
+
+/* A passphrase of 256 bits as the first line of `input`. */
+static int draw_passphrase(char *input, mpicrypt_passphrase_t *passphrase)
+{
+    uint8_t *random = opal_crypt_secmem_alloc(PUSH_DIGITS / 2);
+    int rc = NULL == random ? OPAL_CRYPT_ERR_MEMORY : opal_crypt_draw(random, PUSH_DIGITS / 2);
+
+    if (OPAL_CRYPT_OK == rc) {
+        opal_crypt_hex_write(random, PUSH_DIGITS / 2, input);
+        input[PUSH_DIGITS] = '\n';
+        *passphrase = (mpicrypt_passphrase_t){input, PUSH_DIGITS};
+    }
+    opal_crypt_secmem_free(random);
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s", opal_crypt_strerror(rc));
+}
+
+/* The input of every host, in secret memory. */
+static int make_input(const mpicrypt_key_move_t *move, const char *label, char **input, size_t *bytes)
+{
+    mpicrypt_passphrase_t passphrase;
+    mpicrypt_recipient_t recipient;
+    mpicrypt_message_t message;
+    char *made = opal_crypt_secmem_alloc(MPICRYPT_ENVELOPE_MAX);
+    int code = NULL == made ? mpicrypt_error(MPICRYPT_FAILED, "there is no memory for secret keys (ulimit -l)")
+                            : draw_passphrase(made, &passphrase);
+
+    code = code ? code : mpicrypt_key_for_passphrase(&passphrase, PUSH_N, &recipient);
+    if (MPICRYPT_OK == code) {
+        code = mpicrypt_key_seal(move, label, &recipient, &message);
+        opal_crypt_secmem_free((void *) (uintptr_t) recipient.kek);
+    }
+    if (MPICRYPT_OK == code) {
+        *bytes = PUSH_DIGITS + 1 + message.count;
+        if (*bytes <= MPICRYPT_ENVELOPE_MAX) {
+            memcpy(made + PUSH_DIGITS + 1, message.bytes, message.count);
+        } else {
+            code = mpicrypt_error(MPICRYPT_FAILED, "%s has too many versions for one message", label);
+        }
+        OPENSSL_free(message.bytes);
+    }
+    if (MPICRYPT_OK != code) {
+        opal_crypt_secmem_free(made);
+        return code;
+    }
+    *input = made;
+    return MPICRYPT_OK;
+}
+
+int mpicrypt_key_push(const mpicrypt_key_move_t *move, const char *label)
+{
+    char text[PUSH_COMMAND_BYTES], *input;
+    size_t bytes;
+    int code = mpicrypt_keystore_begin(move->where);
+
+    code = code ? code : push_command(move, text, sizeof(text));
+    code = code ? code : make_input(move, label, &input, &bytes);
+    if (MPICRYPT_OK == code) {
+        const mpicrypt_keygen_job_t job = {
+            .hosts = &move->hosts, .at_once = move->at_once, .rsh = move->rsh, .command = text,
+            .input = (const unsigned char *) input, .input_bytes = bytes, .verb = "key push", .refusal = no_refusal,
+            .advice = "When the cause is gone, push again: hosts that have the key are left as they are."};
+        code = mpicrypt_keygen_install(&job);
+        opal_crypt_secmem_free(input);
+    }
+    return code;
+}
