@@ -20,4 +20,6 @@ done
 must test -e "$CASE_DIR/file/block-v1.txt"
 must python3 -B "$vectors/make_onefile_v1.py" "$CASE_DIR"
 must cmp "$CASE_DIR/onefile-v1.txt" "$vectors/onefile-v1.txt"
+must python3 -B "$vectors/key_exchange_v1.py" make "$CASE_DIR"
+must cmp "$CASE_DIR/key-exchange-v1.txt" "$vectors/key-exchange-v1.txt"
 must python3 -B "$vectors/onefile_maps.py" 300

@@ -15,7 +15,6 @@
 #include <time.h>
 
 #include <openssl/evp.h>
-#include <openssl/x509v3.h>
 
 enum { PRIVATE_KEY_FILE_MAX = 65536, RSA_BITS_MAX = 8192 };
 

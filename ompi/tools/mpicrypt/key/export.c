@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <openssl/crypto.h>
+#include <openssl/x509.h>
 
 #include "certificate.h"
 #include "move.h"

@@ -13,7 +13,6 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/x509v3.h>
 
 /* ---- files ---- */
 

@@ -13,7 +13,7 @@
 #include "opal/mca/common/crypt/base/base.h"
 #include "local.h"
 
-#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #pragma GCC visibility push(default)
 
