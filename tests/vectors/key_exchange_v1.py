@@ -172,13 +172,19 @@ def open_message(data, passphrase=None, certificate=None, key=None):
 
 # ---- contents ----
 
+def fingerprint(key):
+    return hashlib.sha256(b"ompi-crypt v1 key fingerprint" + keywrap.aes_key_wrap(key, b"ompi-crypt fingerprint 1")).digest()[:16]
+
+
 def record(label, version, revoked=False, owners=(), escrow=b"", not_after=0, key=None, **other):
-    fields = {"label": label, "version": version, "type": "aes", "bits": 256, "created": 1790000000, "not-after": not_after,
+    key = key or stream("key %s %s" % (label, version), 32)
+    fields = {"label": label, "version": version, "type": "aes", "bits": 256,
+              "fingerprint": fingerprint(key[:32].ljust(32, b"\0")).hex(), "created": 1790000000, "not-after": not_after,
               "state": "revoked" if revoked else "active", "changes": 1 if revoked else 0}
     fields.update({name.replace("_", "-"): value for name, value in other.items()})
     lines = ["ompi-crypt key 1"] + ["%s %s" % field for field in fields.items()]
     lines += ["owners" + "".join(" %d" % owner for owner in owners), "escrow" + (" " + escrow.hex() if escrow else "")]
-    return "\n".join(lines) + "\nkey %s\n" % (key or stream("key %s %s" % (label, version), 32)).hex()
+    return "\n".join(lines) + "\nkey %s\n" % key.hex()
 
 
 def contents(*records, count=None, exported=1800000000, first="ompi-crypt keys 1", last="end\n"):
@@ -220,6 +226,8 @@ def bad_contents():
     yield "key of 31", contents(record("lab", 1, key=stream("key", 31)))
     yield "key of 33", contents(record("lab", 1, key=stream("key", 33)))
     yield "large digits", one.replace(stream("key lab 1", 32).hex().encode(), stream("key lab 1", 32).hex().upper().encode())
+    yield "fingerprint of another key", contents(record("lab", 1, fingerprint=fingerprint(stream("key lab 2", 32)).hex()))
+    yield "half a fingerprint", contents(record("lab", 1, fingerprint=fingerprint(stream("key lab 1", 32))[:8].hex()))
     yield "17 owners", contents(record("lab", 1, owners=range(17)))
     yield "recovery key of 801", contents(record("lab", 1, escrow=stream("spki", 801)))
     yield "no end", contents(record("lab", 1), last="")

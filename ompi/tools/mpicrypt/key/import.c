@@ -17,6 +17,7 @@
 
 #include "certificate.h"
 #include "move.h"
+#include "opal/mca/common/crypt/base/hex.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/cryptfile/keystore/exchange.h"
 
@@ -202,11 +203,13 @@ static void add_imported(const opal_cryptfile_keystore_record_t *record, opal_cr
 {
     static const char *const results[] = {"added", "had it", "revoked now", "stays revoked", "REFUSED"};
     imported_t *imported = arg;
-    char text[32];
+    char text[32], fingerprint[sizeof(record->fingerprint) + 1];        /* its first half, as everywhere */
 
     ++imported->count[done];
     mpicrypt_table_text(imported->table, record->label);
     mpicrypt_table_count(imported->table, record->version);
+    opal_crypt_hex_write(record->fingerprint, sizeof(record->fingerprint) / 2, fingerprint);
+    mpicrypt_table_text(imported->table, fingerprint);
     mpicrypt_table_text(imported->table, day_text(record->created, "%Y-%m-%d", text));
     mpicrypt_table_text(imported->table, day_text(record->not_after, "%Y-%m-%d", text));
     mpicrypt_table_text(imported->table, 0 != record->escrow_bytes ? "yes" : "no");
@@ -220,7 +223,7 @@ static void add_imported(const opal_cryptfile_keystore_record_t *record, opal_cr
 
 static int put_keys(const importing_t *in, opal_cryptfile_keystore_t *keystore, const char *text, size_t bytes)
 {
-    static const mpicrypt_column_t columns[] = {{"label", "label", 0}, {"version", "version", 0}, {"created", "created", 0},
+    static const mpicrypt_column_t columns[] = {{"label", "label", 0}, {"version", "version", 0}, {"fingerprint", "fingerprint", 0}, {"created", "created", 0},
                                                 {"not_after", "not after", 0}, {"escrow", "escrow", 0}, {"state", "state", 0},
                                                 {"result", "result", 0}, {NULL, NULL, 0}};
     imported_t imported = {.table = mpicrypt_table_new(columns)};

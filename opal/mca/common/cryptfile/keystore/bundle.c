@@ -92,6 +92,7 @@ static bool bundle_number(opal_cryptfile_bundle_reader_t *reader, const char *na
 
 int opal_cryptfile_bundle_next(opal_cryptfile_bundle_reader_t *reader, opal_cryptfile_key_file_t *content)
 {
+    uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES];
     size_t used, left = (size_t) (reader->stop - reader->at);
     int rc = opal_cryptfile_keystore_record_parse(reader->at, left, &used, &content->record);
 
@@ -106,7 +107,10 @@ int opal_cryptfile_bundle_next(opal_cryptfile_bundle_reader_t *reader, opal_cryp
         return OPAL_CRYPT_ERR_AUTH;
     }
     reader->at += BUNDLE_KEY_DIGITS + 1;
-    return OPAL_CRYPT_OK;
+    /* People compare fingerprints; a record may not show that of another key. */
+    rc = opal_cryptfile_fingerprint_of_key(content->key, fingerprint);
+    return OPAL_CRYPT_OK != rc ? rc
+           : 0 == memcmp(fingerprint, content->record.fingerprint, sizeof(fingerprint)) ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_AUTH;
 }
 
 int opal_cryptfile_bundle_check(const char *text, size_t bytes, opal_cryptfile_key_file_t *scratch,
