@@ -11,75 +11,75 @@ certificate bob rsa keyEncipherment
 certificate carol P-384 keyAgreement
 certificate mallory P-256 $both
 mkdir a
-in a 0 "lab: version 1" new lab
-in a 0 "lab: version 2" rotate lab --not-after 2099-12-31
-in a 0 "other: version 1" new other
+at a 0 "lab: version 1" new lab
+at a 0 "lab: version 2" rotate lab --not-after 2099-12-31
+at a 0 "other: version 1" new other
 
 echo "== a passphrase"
-in a 0 "lab.cms: " export lab --passphrase-file pass
+at a 0 "lab.cms: " export lab --passphrase-file pass
 must test "$(stat -c %a lab.cms)" = 600
-in a 1 "lab.cms: it exists, and is not replaced" export lab --passphrase-file pass
+at a 1 "lab.cms: it exists, and is not replaced" export lab --passphrase-file pass
 must_fail grep -qaF "$(secret_of a lab.1)" lab.cms
 [ "$("${exchange[@]}" info lab.cms)" = "recipient a2 nonce 12 tag 16 signed no scrypt 17 8 1" ] || fail "the form"
 "${exchange[@]}" open lab.cms --passphrase pass > contents
 must grep -qx "key $(secret_of a lab.1)" contents
 must grep -qx "key $(secret_of a lab.2)" contents
-in b 1 "there is no keystore" import lab.cms --passphrase-file pass --dry-run
+at b 1 "there is no keystore" import lab.cms --passphrase-file pass --dry-run
 must test ! -e b
-in b 0 "2 added, 0 revoked, 0 as before, 0 refused" import lab.cms --passphrase-file pass
+at b 0 "2 added, 0 revoked, 0 as before, 0 refused" import lab.cms --passphrase-file pass
 must grep -qF "$(sed -n 's/^fingerprint \(.\{16\}\).*/\1/p' a/lab.2)" out
 same_key a b lab.1
 same_key a b lab.2
 must cmp a/lab.2 b/lab.2
-in b 0 "0 added, 0 revoked, 2 as before, 0 refused" import lab.cms --passphrase-file pass
-in c 1 "the passphrase is another one, or the message was changed" import lab.cms --passphrase-file pass.other
+at b 0 "0 added, 0 revoked, 2 as before, 0 refused" import lab.cms --passphrase-file pass
+at c 1 "the passphrase is another one, or the message was changed" import lab.cms --passphrase-file pass.other
 must test ! -e c
 key 2 "export needs either --to CERT or --passphrase" export lab
 key 2 "export needs either --to CERT or --passphrase" export lab --to bob.pem --passphrase
 echo short > pass.short
-in a 2 "a passphrase has at least 12 characters" export other --passphrase-file pass.short
+at a 2 "a passphrase has at least 12 characters" export other --passphrase-file pass.short
 chmod 644 pass.short
-in a 1 "other users can read or change a file with a secret" export other --passphrase-file pass.short
+at a 1 "other users can read or change a file with a secret" export other --passphrase-file pass.short
 key 2 "no terminal on which to type" import lab.cms
 
 echo "== a message of the script"
 "${exchange[@]}" seal contents --passphrase pass > script.cms
-in d 0 "2 added" import script.cms --passphrase-file pass
+at d 0 "2 added" import script.cms --passphrase-file pass
 must cmp a/lab.1 d/lab.1
 
 echo "== certificates"
 for to in bob carol; do
-    in a 0 "encrypted to CN=$to,O=Test" export lab --to $to.pem --out to.$to --cert alice.pem --key alice.key
+    at a 0 "encrypted to CN=$to,O=Test" export lab --to $to.pem --out to.$to --cert alice.pem --key alice.key
     must grep -qF "SHA-256 $(openssl x509 -in $to.pem -noout -fingerprint -sha256 | cut -d= -f2)" out
     must grep -qF "signed by CN=alice,O=Test" out
     "${exchange[@]}" open to.$to --cert $to.pem --key $to.key | cmp - <(sed "s/^exported .*/$("${exchange[@]}" open to.$to --cert $to.pem --key $to.key | grep ^exported)/" contents)
     must openssl cms -verify -noverify -binary -inform DER -in to.$to -certfile alice.pem -out inner.$to
     must openssl cms -decrypt -binary -inform DER -in inner.$to -recip $to.pem -inkey $to.key -out decrypted
     must grep -qx "key $(secret_of a lab.2)" decrypted
-    in from.$to 0 "2 added" import to.$to --cert $to.pem --key $to.key --from alice.pem
+    at from.$to 0 "2 added" import to.$to --cert $to.pem --key $to.key --from alice.pem
     must cmp a/lab.2 from.$to/lab.2
     "${exchange[@]}" seal contents --cert $to.pem > script.$to
-    in e.$to 1 "it is not signed, and anyone can encrypt to your certificate" import script.$to --cert $to.pem --key $to.key
-    in e.$to 1 "it is not signed" import script.$to --cert $to.pem --key $to.key --from alice.pem
-    in e.$to 0 "2 added" import script.$to --cert $to.pem --key $to.key --unsigned
+    at e.$to 1 "it is not signed, and anyone can encrypt to your certificate" import script.$to --cert $to.pem --key $to.key
+    at e.$to 1 "it is not signed" import script.$to --cert $to.pem --key $to.key --from alice.pem
+    at e.$to 0 "2 added" import script.$to --cert $to.pem --key $to.key --unsigned
     must cmp a/lab.1 e.$to/lab.1
 done
-in f 1 "it is encrypted to another certificate than carol.pem" import to.bob --cert carol.pem --key carol.key --from alice.pem
-in f 1 "signed with another certificate than that of --from" import to.bob --cert bob.pem --key bob.key --from mallory.pem
-in f 1 "name the certificate of the sender (--from)" import to.bob --cert bob.pem --key bob.key
-in f 0 "anyone can have made this certificate" import to.bob --cert bob.pem --key bob.key --unsigned
-in f 2 "name yours and its key" import to.bob --from alice.pem
+at f 1 "it is encrypted to another certificate than carol.pem" import to.bob --cert carol.pem --key carol.key --from alice.pem
+at f 1 "signed with another certificate than that of --from" import to.bob --cert bob.pem --key bob.key --from mallory.pem
+at f 1 "name the certificate of the sender (--from)" import to.bob --cert bob.pem --key bob.key
+at f 0 "anyone can have made this certificate" import to.bob --cert bob.pem --key bob.key --unsigned
+at f 2 "name yours and its key" import to.bob --from alice.pem
 key 2 "--cert and --key go together" import to.bob --cert bob.pem
 key 2 "--unsigned goes with neither --from nor --ca" import to.bob --unsigned --from alice.pem
-in f 1 "the private key is not that of the certificate" import to.bob --cert bob.pem --key carol.key --unsigned
+at f 1 "the private key is not that of the certificate" import to.bob --cert bob.pem --key carol.key --unsigned
 # The same recipient, another signer's signature around alice's message.
 openssl cms -sign -binary -nodetach -nosmimecap -econtent_type 1.2.840.113549.1.9.16.1.6 -in inner.bob -outform DER -out mallory.cms \
     -signer mallory.pem -inkey mallory.key
-in f 1 "signed with another certificate than that of --from" import mallory.cms --cert bob.pem --key bob.key --from alice.pem
+at f 1 "signed with another certificate than that of --from" import mallory.cms --cert bob.pem --key bob.key --from alice.pem
 openssl cms -sign -binary -nodetach -nosmimecap -in inner.bob -outform DER -out data.cms -signer alice.pem -inkey alice.key
-in f 1 "its signed part departs from the format" import data.cms --cert bob.pem --key bob.key --from alice.pem
+at f 1 "its signed part departs from the format" import data.cms --cert bob.pem --key bob.key --from alice.pem
 # Signed for bob, opened by carol's key under bob's name: a swapped recipient.
-in f 1 "the signature does not hold" import <(python3 -c '
+at f 1 "the signature does not hold" import <(python3 -c '
 import sys; data = bytearray(open("to.bob", "rb").read()); at = data.find(open("inner.bob", "rb").read()) + 200; data[at] ^= 1
 sys.stdout.buffer.write(data)') --cert bob.pem --key bob.key --from alice.pem
 
@@ -91,43 +91,43 @@ certificate ca P-256 keyCertSign
 printf 'basicConstraints=critical,CA:true\nkeyUsage=critical,keyCertSign\n' > ca.ext
 openssl x509 -req -in ca.csr -days 30 -extfile ca.ext -signkey ca.key -out ca.pem 2> /dev/null
 certificate dave P-256 $both ca
-in a 1 "it lacks keyAgreement" export lab --to signs.pem --out no
-in a 1 "it lacks digitalSignature" export lab --to bob.pem --cert carol.pem --key carol.key --out no
-in a 1 "neither RSA of 2048 to 8192 bits nor EC" export lab --to small.pem --out no
-in a 1 "the certificate has expired" export lab --to late.pem --out no
-in a 1 "was not issued by this CA" export lab --to bob.pem --ca ca.pem --out no
+at a 1 "it lacks keyAgreement" export lab --to signs.pem --out no
+at a 1 "it lacks digitalSignature" export lab --to bob.pem --cert carol.pem --key carol.key --out no
+at a 1 "neither RSA of 2048 to 8192 bits nor EC" export lab --to small.pem --out no
+at a 1 "the certificate has expired" export lab --to late.pem --out no
+at a 1 "was not issued by this CA" export lab --to bob.pem --ca ca.pem --out no
 must test ! -e no
-in a 0 "encrypted to CN=dave" export lab --to dave.pem --ca ca.pem --cert dave.pem --key dave.key --out dave.cms
-in g 0 "2 added" import dave.cms --cert dave.pem --key dave.key --ca ca.pem
-in g 1 "was not issued by this CA" import to.bob --cert bob.pem --key bob.key --ca ca.pem
+at a 0 "encrypted to CN=dave" export lab --to dave.pem --ca ca.pem --cert dave.pem --key dave.key --out dave.cms
+at g 0 "2 added" import dave.cms --cert dave.pem --key dave.key --ca ca.pem
+at g 1 "was not issued by this CA" import to.bob --cert bob.pem --key bob.key --ca ca.pem
 
 echo "== nothing goes back, and no label is replaced"
 cp lab.cms old.cms
-in a 0 "revoked" revoke lab --version 1 --yes
-in a 0 "version 3" rotate lab
-in a 0 "new.cms" export lab --passphrase-file pass --out new.cms
-in b 0 "1 added, 1 revoked, 1 as before, 0 refused" import new.cms --passphrase-file pass
+at a 0 "revoked" revoke lab --version 1 --yes
+at a 0 "version 3" rotate lab
+at a 0 "new.cms" export lab --passphrase-file pass --out new.cms
+at b 0 "1 added, 1 revoked, 1 as before, 0 refused" import new.cms --passphrase-file pass
 must grep -qx "state revoked" b/lab.1
 must grep -q " revoke label=lab version=1 " b/log
 state b > before
-in b 0 "0 added, 0 revoked, 2 as before, 0 refused" import old.cms --passphrase-file pass
+at b 0 "0 added, 0 revoked, 2 as before, 0 refused" import old.cms --passphrase-file pass
 must grep -q "^lab .* stays revoked *$" out
 must cmp before <(state b)
 mkdir h
-in h 0 "" new lab
-in h 0 "" new own
+at h 0 "" new lab
+at h 0 "" new own
 state h > before
-in h 1 "the keystore has another key of this label, which stays: lab, version 1" import new.cms --passphrase-file pass
+at h 1 "the keystore has another key of this label, which stays: lab, version 1" import new.cms --passphrase-file pass
 must cmp before <(state h)
 must grep -q "import label=lab .* refused: another key has this label" h/log
 
 echo "== backup and restore"
-in a 0 "keystore.cms" backup --passphrase-file pass
-in i 0 "4 added, 0 revoked, 0 as before, 0 refused" restore keystore.cms --passphrase-file pass
+at a 0 "keystore.cms" backup --passphrase-file pass
+at i 0 "4 added, 0 revoked, 0 as before, 0 refused" restore keystore.cms --passphrase-file pass
 must cmp <(state a) <(state i)
-in h 1 "1 added, 0 revoked, 0 as before, 3 refused" restore keystore.cms --passphrase-file pass
+at h 1 "1 added, 0 revoked, 0 as before, 3 refused" restore keystore.cms --passphrase-file pass
 must test -e h/other.1
-in i 0 "it would be: 0 added, 0 revoked, 4 as before, 0 refused" restore keystore.cms --passphrase-file pass --dry-run
+at i 0 "it would be: 0 added, 0 revoked, 4 as before, 0 refused" restore keystore.cms --passphrase-file pass --dry-run
 
 echo "== every cut, every byte"
 python3 - > cuts <<'END'
@@ -137,10 +137,10 @@ for at in list(range(64)) + [at * len(data) // 40 for at in range(2, 40)]:
     print("cut.%d" % at)
 END
 for cut in $(cat cuts); do
-    in j 1 "this is no message of 'mpicrypt key export' or 'backup'" import $cut --passphrase-file pass > /dev/null
+    at j 1 "this is no message of 'mpicrypt key export' or 'backup'" import $cut --passphrase-file pass > /dev/null
 done
 head -c 1100000 /dev/zero > long
-in j 1 "it is longer than 1 MiB" import long --passphrase-file pass
+at j 1 "it is longer than 1 MiB" import long --passphrase-file pass
 # With the cheapest scrypt, so that all bytes can be tried; each is a message for itself.
 python3 - "$SRC/tests/vectors" <<'END'
 import sys; sys.path.insert(0, sys.argv[1]); sys.dont_write_bytecode = True
@@ -150,7 +150,7 @@ import os; os.mkdir("flips"); open("flips/good", "wb").write(data)
 for at in range(len(data)):
     open("flips/%03d" % at, "wb").write(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1:])
 END
-in k 0 "1 added" import flips/good --passphrase-file pass
+at k 0 "1 added" import flips/good --passphrase-file pass
 for flip in flips/[0-9]*; do
     rc=0
     mpicrypt key import $flip --passphrase-file pass --keystore-dir "$CASE_DIR/j" --allow-netfs > out 2> err || rc=$?
@@ -208,18 +208,18 @@ ln -s "$CASE_DIR/outside" files/out
 mkdir outside
 cp -p files/one outside/
 mkfifo files/fifo
-in a 2 "Say --yes" delete lab
-in a 1 "the keystore has no key for this label" delete nobody --yes
-in a 1 "nothing was deleted, since files need it" delete lab --yes --scan files
+at a 2 "Say --yes" delete lab
+at a 1 "the keystore has no key for this label" delete nobody --yes
+at a 1 "nothing was deleted, since files need it" delete lab --yes --scan files
 must grep -qF "files: 5 files, 4 encrypted, 3 under lab, one is " out
 must test -e a/lab.3
-in a 0 "files: 5 files, 4 encrypted, 3 under lab" delete lab --yes --scan files --yes-lose-files
+at a 0 "files: 5 files, 4 encrypted, 3 under lab" delete lab --yes --scan files --yes-lose-files
 must grep -qF "lab: deleted, 3 versions.  Backups and other hosts may still have the key" out
 must test -z "$(ls a | grep '^lab')"
 must test "$(grep -c ' delete label=lab .* granted' a/log)" = 3
-in a 0 "gone: version 1" new gone
-in a 0 "0 under gone" delete gone --yes --scan files
-in a 0 "3 added, 0 revoked, 1 as before, 0 refused" restore keystore.cms --passphrase-file pass
+at a 0 "gone: version 1" new gone
+at a 0 "0 under gone" delete gone --yes --scan files
+at a 0 "3 added, 0 revoked, 1 as before, 0 refused" restore keystore.cms --passphrase-file pass
 must mpicrypt file decrypt files/one back --keystore-dir "$CASE_DIR/a" --allow-netfs
 must cmp plain back
 

@@ -9,8 +9,8 @@ certificate alice P-256 digitalSignature
 certificate bob P-256 keyAgreement
 certificate ron rsa keyEncipherment
 mkdir a
-in a 0 "lab: version 1" new lab
-in a 0 "lab: version 2" rotate lab
+at a 0 "lab: version 1" new lab
+at a 0 "lab: version 2" rotate lab
 terminal=(python3 -B "$SRC/tests/tool/key/terminal.py")
 memory=(python3 -B "$SRC/tests/tool/key/memory.py")
 passphrase=$(cat pass)
@@ -99,13 +99,13 @@ echo "== others"
 if [ "$(id -u)" = 0 ]; then
     cp pass pass.theirs
     chown 4711 pass.theirs
-    in a 1 "a file with a secret belongs to another user" export lab --passphrase-file pass.theirs --out no
+    at a 1 "a file with a secret belongs to another user" export lab --passphrase-file pass.theirs --out no
     cp bob.pem theirs.pem
     chown 4711 theirs.pem
-    in a 1 "the file belongs to another user, who can change it" export lab --to theirs.pem --out no
+    at a 1 "the file belongs to another user, who can change it" export lab --to theirs.pem --out no
     cp bob.key theirs.key
     chown 4711 theirs.key
-    in f 1 "a file with a secret belongs to another user" import to.bob --cert bob.pem --key theirs.key --from alice.pem
+    at f 1 "a file with a secret belongs to another user" import to.bob --cert bob.pem --key theirs.key --from alice.pem
     chmod 711 .
     for file in sealed typed.cms; do
         must_fail setpriv --reuid 4711 --regid 4711 --clear-groups cat "$PWD/$file"
@@ -114,5 +114,5 @@ else
     echo "not tried: another user, which root can be"
 fi
 chmod 666 alice.pem
-in f 1 "other users can change this file" import to.bob --cert bob.pem --key bob.key --from alice.pem
+at f 1 "other users can change this file" import to.bob --cert bob.pem --key bob.key --from alice.pem
 must test ! -e no

@@ -20,8 +20,8 @@ key() {
     [ $rc = "$code" ] || { cat out err; fail "status $rc, not $code"; }
     grep -qF -- "$text" out err || { cat out err; fail "no '$text'"; }
 }
-# in KEYSTORE CODE TEXT ARGS...
-in() { local where=$1; shift; local code=$1 text=$2; shift 2; key "$code" "$text" "$@" --keystore-dir "$CASE_DIR/$where"; }
+# at KEYSTORE CODE TEXT ARGS...
+at() { local where=$1; shift; local code=$1 text=$2; shift 2; key "$code" "$text" "$@" --keystore-dir "$CASE_DIR/$where"; }
 
 # The key of a version, 64 digits.
 secret_of() { sed -n 's/^key plain //p' "$1/$2"; }

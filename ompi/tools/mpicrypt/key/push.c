@@ -101,8 +101,8 @@ static int make_input(const mpicrypt_key_move_t *move, const char *label, char *
 
 int mpicrypt_key_push(const mpicrypt_key_move_t *move, const char *label)
 {
-    char text[PUSH_COMMAND_BYTES], *input;
-    size_t bytes;
+    char text[PUSH_COMMAND_BYTES], *input = NULL;
+    size_t bytes = 0;
     int code = mpicrypt_keystore_begin(move->where);
 
     code = code ? code : push_command(move, text, sizeof(text));
