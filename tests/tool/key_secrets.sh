@@ -32,7 +32,7 @@ prime() { openssl rsa -in "$1" -noout -text 2> /dev/null | sed -n '/^prime1:/,/^
         echo "pem-of-$name $(sed -n 2p $name.key | tr -d '\n' | hex)"
     done
 } > needles
-[ "$(awk '{ print length($2) > 40 }' needles | sort -u)" = 1 ] || fail "needles: $(cut -c1-60 needles)"
+[ "$(awk '{ print (length($2) > 40) }' needles | sort -u)" = 1 ] || fail "needles: $(cut -c1-60 needles)"
 
 echo "== memory, arguments, environment"
 export CONTROL=the-control-of-this-test

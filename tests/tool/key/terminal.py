@@ -7,13 +7,17 @@
 TYPED is a line, or ^C, or kill (SIGTERM).  Prints what the terminal showed.  Exits as the command does, 128 + signal; 99 if what is
 expected does not come, what was typed is shown, or the terminal has lost its echo.
 """
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import sys
 import termios
+
+TIOCGPTN = 0x80045430                   # the number of a terminal; Python has it from 3.13 on
 
 
 def main():
@@ -22,7 +26,8 @@ def main():
     pid, master = pty.fork()
     if pid == 0:
         os.execvp(command[0], command)
-    slave = os.open(os.ptsname(master), os.O_RDWR | os.O_NOCTTY)
+    number, = struct.unpack("i", fcntl.ioctl(master, TIOCGPTN, bytes(4)))
+    slave = os.open("/dev/pts/%d" % number, os.O_RDWR | os.O_NOCTTY)
     shown, secrets = b"", []
 
     def show(until):
@@ -59,8 +64,10 @@ def main():
     if not good:
         os.kill(pid, signal.SIGKILL)
     # The slave that is open here keeps the terminal alive: its end does not tell that of the command.
+    ended, status = 0, 0
     while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
+        if not ended:
+            ended, status = os.waitpid(pid, os.WNOHANG)
         if select.select([master], [], [], 0.05)[0]:
             shown += os.read(master, 4096)
         elif ended:
