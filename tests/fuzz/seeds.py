@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Take inputs for the fuzz targets out of tests/vectors: seeds.py DIRECTORY
 
-Writes DIRECTORY/map/*, DIRECTORY/slot/*, DIRECTORY/header/*."""
+Writes DIRECTORY/map/*, DIRECTORY/slot/*, DIRECTORY/header/*, DIRECTORY/key_exchange/*."""
 import os
 import struct
 import sys
@@ -49,6 +49,10 @@ def main(directory):
         put("slot", entry)
     put("slot", b"ompi-crypt key 1\nlabel lab\nversion 1\ntype aes\nbits 256\nfingerprint 000102030405060708090a0b0c0d0e0f\ncreated 1800000000\nnot-after 0\n"
                    b"state active\nchanges 0\nowners 0 1000\nescrow 00ff\n")
+    for block in blocks(os.path.join(vectors, "key-exchange-v1.txt")):
+        for part in ("message", "contents"):
+            if part in block:
+                put("key_exchange", bytes.fromhex(block[part]))
     put("slot", struct.pack("<BBH16sQH", 1, 1, 1, b"f" * 16, 1800000000, 40) + bytes(42))
 
 

@@ -222,6 +222,3 @@ at a 0 "0 under gone" delete gone --yes --scan files
 at a 0 "3 added, 0 revoked, 1 as before, 0 refused" restore keystore.cms --passphrase-file pass
 must mpicrypt file decrypt files/one back --keystore-dir "$CASE_DIR/a" --allow-netfs
 must cmp plain back
-
-echo "== a token"
-key 1 "cannot" export lab --keystore pkcs11 --pkcs11-module /none --passphrase-file pass --out token.cms

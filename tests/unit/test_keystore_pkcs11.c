@@ -5,6 +5,7 @@
  */
 #include "keystore_cases.h"
 
+#include "opal/mca/common/cryptfile/keystore/exchange.h"
 #include "opal/mca/common/cryptfile/keystore/keystore_object.h"
 
 #if __has_include(<p11-kit-1/p11-kit/pkcs11.h>)
@@ -258,6 +259,17 @@ int main(void)
                0 == shell("test 9 = \"$(pkcs11-tool --module %s --token-label 'a token' --login --pin 4711 --list-objects --type secrkey 2>/dev/null "
                           "| grep -c 'Access: *sensitive, always sensitive, never extractable')\"", options.pkcs11_module));
     UNIT_CHECK(0 == shell("! grep -q 4711 %s/log", directory));
+    UNIT_GROUP("keys neither leave the token nor enter it");
+    char *text = NULL;
+    size_t text_bytes;
+    unsigned removed;
+    opal_cryptfile_import_to_t to = {.dry_run = false};
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_export(keystore, "lab", &text, &text_bytes, &why) && NULL == text);
+    UNIT_CHECK(0 == strcmp("keystore-in-token", why.topic));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_import(keystore, "", 0, &to, &why));
+    UNIT_CHECK(0 == strcmp("keystore-in-token", why.topic));
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_delete(keystore, "lab", &removed, &why) && 0 == removed);
+    UNIT_CHECK(0 == strcmp("keystore-in-token", why.topic));
     case_flaky(keystore);
     case_killed(keystore);
     case_fingerprint(keystore);
