@@ -193,6 +193,17 @@ must grep -qF "down: the key was not installed" err
 must cmp a/lab.3 hosts/four/.ompi-crypt/keys/lab.3
 must cmp h/lab.1 hosts/three/.ompi-crypt/keys/lab.1
 key 1 "it is cut, or another kind of file" push lab --rsh ./rsh --hosts cut
+# Where jobs look, by the environment; and under the machine key that every host has.
+head -c 32 /dev/zero | tr '\0' k | od -An -v -tx1 | tr -d ' \n' > machine
+OMPI_MCA_crypt_keystore_dir=$CASE_DIR/a key 1 "it exists, and is not replaced" export lab --passphrase-file pass
+mkdir place
+cp -r a/lab.* place
+OMPI_MCA_crypt_keystore_dir=$CASE_DIR/place key 0 "five: installed" push lab --rsh ./rsh --hosts five
+must test ! -e hosts/five/.ompi-crypt
+must mpicrypt key protect lab --keystore-dir "$CASE_DIR/place" --machine-key "$CASE_DIR/machine" --allow-netfs
+key 2 "push needs --keystore-dir and --machine-key to begin with '/'" push lab --rsh ./rsh --hosts six --machine-key machine
+OMPI_MCA_crypt_keystore_dir=$CASE_DIR/place key 0 "six: installed" push lab --rsh ./rsh --hosts six --machine-key "$CASE_DIR/machine"
+must test -z "$(secret_of place lab.1)"
 key 2 "push needs --hosts LIST" push lab
 key 2 "--pushed reads standard input" import old.cms --pushed
 
@@ -204,6 +215,8 @@ for name in files/one files/deep/two files/deep/er/three; do
 done
 must mpicrypt file encrypt plain files/theirs --label other --keystore-dir "$CASE_DIR/a" --allow-netfs
 cp plain files/plain
+: > files/empty
+echo short > files/short
 ln -s "$CASE_DIR/outside" files/out
 mkdir outside
 cp -p files/one outside/
@@ -211,9 +224,9 @@ mkfifo files/fifo
 at a 2 "Say --yes" delete lab
 at a 1 "the keystore has no key for this label" delete nobody --yes
 at a 1 "nothing was deleted, since files need it" delete lab --yes --scan files
-must grep -qF "files: 5 files, 4 encrypted, 3 under lab, one is " out
+must grep -qxE "files: 7 files, 4 encrypted, 3 under lab, one is (one|two|three)" out
 must test -e a/lab.3
-at a 0 "files: 5 files, 4 encrypted, 3 under lab" delete lab --yes --scan files --yes-lose-files
+at a 0 "files: 7 files, 4 encrypted, 3 under lab" delete lab --yes --scan files --yes-lose-files
 must grep -qF "lab: deleted, 3 versions.  Backups and other hosts may still have the key" out
 must test -z "$(ls a | grep '^lab')"
 must test "$(grep -c ' delete label=lab .* granted' a/log)" = 3

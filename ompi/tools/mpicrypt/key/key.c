@@ -267,8 +267,8 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_key_verb = {
     .name = "key",
     .summary = "manage the keys of encrypted files",
-    .synopsis = "new|rotate|revoke|protect LABEL | escrow LABEL PEM | list | export|push|delete LABEL | import|restore FILE | "
-                "backup [options]",
+    .synopsis = "new|rotate|revoke|protect LABEL | escrow LABEL PEM | list\n"
+                "       mpicrypt key export|push|delete LABEL | import|restore FILE | backup",
     .description =
         "Files are encrypted under labels. The key of a label stays in the keystore, which only wraps and unwraps "
         "the data keys of files, and logs every use.\n\n"
@@ -284,8 +284,8 @@ const mpicrypt_verb_t mpicrypt_key_verb = {
     .options = options,
     .examples = "mpicrypt key new results\nmpicrypt key new results-2099 --not-after 2099-12-31 --recovery site.pem\n"
                 "mpicrypt key list\n"
-                "mpicrypt key export results --to bob.pem --cert alice.pem --key alice.key\n"
-                "mpicrypt key import results.cms --cert bob.pem --key bob.key --from alice.pem\n"
+                "mpicrypt key export results --to bob.pem --cert my.pem --key my.key\n"
+                "mpicrypt key import keys.cms --from bob.pem --cert my.pem --key my.key\n"
                 "mpicrypt key push results --hosts node1,node2",
     .run = run,
     .takes_operands = true,

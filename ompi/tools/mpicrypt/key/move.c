@@ -77,6 +77,9 @@ int mpicrypt_key_move(const mpicrypt_key_move_t *move, int count, char **words)
         return mpicrypt_error(MPICRYPT_USAGE, "a label is 1 to %d letters, digits, dots, dashes and underscores: '%s'",
                               OPAL_CRYPTFILE_KEY_LABEL_MAX, operand);
     }
+    mpicrypt_keystore_t settings = mpicrypt_settings(move->where);
+    mpicrypt_key_move_t with = *move;
+    with.where = &settings;
     int code = check_options(it, move);
-    return MPICRYPT_OK == code ? it->run(move, operand) : code;
+    return MPICRYPT_OK == code ? it->run(&with, operand) : code;
 }

@@ -11,7 +11,7 @@
 #include "passphrase.h"
 
 typedef struct mpicrypt_key_move {
-    mpicrypt_keystore_t *where;
+    const mpicrypt_keystore_t *where;   /* for the verbs: with the environment's settings */
     const char *to, *from, *ca, *certificate, *private_key, *out, *passphrase_file, *scan, *rsh;
     bool passphrase, without_signature, dry_run, pushed, yes, lose_files;
     mpicrypt_names_t hosts;

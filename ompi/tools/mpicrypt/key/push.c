@@ -8,8 +8,8 @@
  * ssh protects both on the way.  The message is encrypted all the same: no program between here and the import has the keys
  * in the clear.
  */
+#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,26 +30,41 @@ static const char *no_refusal(int status)
     return NULL;
 }
 
-/* What runs on a host: this very program, at the same place. */
+/* Add " NAME 'PATH'" to a command, for a path that is the same on every host; nothing if it is NULL.  False: too long. */
+static bool add_place(char *text, size_t bytes, const char *name, const char *path)
+{
+    size_t used = strlen(text);
+
+    if (NULL == path) {
+        return true;
+    }
+    if (bytes - used <= strlen(name) + 3) {
+        return false;
+    }
+    used += (size_t) sprintf(text + used, " %s ", name);
+    return mpicrypt_keygen_quote(path, text + used, bytes - used) >= 0;
+}
+
+/* What runs on a host: this very program, at the same place, for the same keystore. */
 static int push_command(const mpicrypt_key_move_t *move, char *text, size_t bytes)
 {
-    const char *directory = move->where->directory;
-    char self[PATH_MAX] = "", program[2 * PATH_MAX], keys[2 * PATH_MAX] = "", script[5 * PATH_MAX], quoted[7 * PATH_MAX];
+    const mpicrypt_keystore_t *where = move->where;
+    char self[PATH_MAX] = "", script[5 * PATH_MAX] = "exec", quoted[6 * PATH_MAX];
 
-    if (NULL != directory && '/' != directory[0]) {
-        return mpicrypt_error(MPICRYPT_USAGE, "push needs --keystore-dir to begin with '/': the place is that on every host");
+    if ((NULL != where->directory && '/' != where->directory[0]) || (NULL != where->machine_key_file && '/' != where->machine_key_file[0])) {
+        return mpicrypt_error(MPICRYPT_USAGE, "push needs --keystore-dir and --machine-key to begin with '/': the place is that on every host");
     }
-    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || mpicrypt_keygen_quote(self, program, sizeof(program)) < 0
-        || (NULL != directory && mpicrypt_keygen_quote(directory, keys, sizeof(keys)) < 0)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "the path of this program, or of the keystore, cannot be sent");
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) {
+        return mpicrypt_error(MPICRYPT_FAILED, "/proc/self/exe: %s", strerror(errno));
     }
-    int used = snprintf(script, sizeof(script), "exec %s key import - --pushed%s%s%s", program, NULL == directory ? "" : " --keystore-dir ",
-                        keys, move->where->netfs ? " --allow-netfs" : "");
-    if (used < 0 || (size_t) used >= sizeof(script) || mpicrypt_keygen_quote(script, quoted, sizeof(quoted)) < 0) {
-        return mpicrypt_error(MPICRYPT_FAILED, "the path of this program, or of the keystore, is too long");
-    }
-    used = snprintf(text, bytes, "exec sh -c %s", quoted);
-    return used < 0 || (size_t) used >= bytes ? mpicrypt_error(MPICRYPT_FAILED, "the command for a host is too long") : MPICRYPT_OK;
+    bool fits = add_place(script, sizeof(script), "", self);
+    const size_t used = strlen(script);
+    snprintf(script + used, sizeof(script) - used, " key import - --pushed%s", where->netfs ? " --allow-netfs" : "");
+    fits = fits && add_place(script, sizeof(script), "--keystore-dir", where->directory)
+           && add_place(script, sizeof(script), "--machine-key", where->machine_key_file)
+           && mpicrypt_keygen_quote(script, quoted, sizeof(quoted)) >= 0;
+    return fits && snprintf(text, bytes, "exec sh -c %s", quoted) < (int) bytes
+               ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_USAGE, "the names of the keystore and of this program are too long");
 }
 
 /* A passphrase of 256 bits as the first line of `input`. */
