@@ -12,6 +12,7 @@
 #include "ompi/tools/mpicrypt/key/der.c"
 #include "ompi/tools/mpicrypt/key/envelope_check.c"
 #include "ompi/tools/mpicrypt/key/envelope_seal.c"
+#include "ompi/tools/mpicrypt/key/envelope_sign.c"
 #include "ompi/tools/mpicrypt/key/scrypt.c"
 #include "opal/mca/common/cryptfile/keystore/exchange.h"
 #include "opal/mca/common/cryptfile/keystore/keystore_object.h"
@@ -216,6 +217,74 @@ static void refuses_changes(void)
     opal_crypt_secmem_free(other);
 }
 
+/* A key of this type and a certificate that it signs itself. */
+static mpicrypt_identity_t identity_of(EVP_PKEY *key, const char *name)
+{
+    X509 *certificate = X509_new();
+    X509_NAME *subject;
+
+    UNIT_REQUIRE(NULL != key && NULL != certificate);
+    subject = X509_NAME_new();
+    UNIT_REQUIRE(1 == X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *) name, -1, -1, 0));
+    UNIT_REQUIRE(1 == ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), 0x8000000000000001) && 1 == X509_set_subject_name(certificate, subject)
+                 && 1 == X509_set_issuer_name(certificate, subject) && NULL != X509_gmtime_adj(X509_getm_notBefore(certificate), 0)
+                 && NULL != X509_gmtime_adj(X509_getm_notAfter(certificate), 3600) && 1 == X509_set_pubkey(certificate, key)
+                 && 0 != X509_sign(certificate, key, EVP_sha256()));
+    X509_NAME_free(subject);
+    return (mpicrypt_identity_t){certificate, key};
+}
+
+static void to_certificates(void)
+{
+    static const char plain[] = "not a list of keys, either";
+    mpicrypt_identity_t own[] = {identity_of(EVP_RSA_gen(2048), "rsa"), identity_of(EVP_EC_gen("P-256"), "p-256"), identity_of(EVP_EC_gen("P-384"), "p-384")};
+
+    UNIT_GROUP("certificates: sealed, signed, verified, opened");
+    for (unsigned to = 0; to < 3; ++to) {
+        const mpicrypt_recipient_t recipient = {.certificate = own[to].certificate};
+        const mpicrypt_identity_t *signer = &own[(to + 1) % 3], *other = &own[(to + 2) % 3];
+        mpicrypt_envelope_t envelope;
+        mpicrypt_message_t made;
+        opal_crypt_why_t why = {.topic = "none"};
+        X509 *found = NULL;
+        char *out;
+        size_t bytes;
+        unsigned accepted = 0;
+
+        UNIT_CHECK(OPAL_CRYPT_OK == mpicrypt_envelope_seal(plain, sizeof(plain), &recipient, &made, &why));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == mpicrypt_envelope_check(made.bytes, made.count, &envelope, &why) && NULL == envelope.certificate);
+        UNIT_CHECK(mpicrypt_envelope_is_for(&envelope, own[to].certificate) && !mpicrypt_envelope_is_for(&envelope, other->certificate));
+        UNIT_CHECK(OPAL_CRYPT_OK == mpicrypt_envelope_open(&envelope, NULL, &own[to], &out, &bytes, &why));
+        UNIT_CHECK(sizeof(plain) == bytes && 0 == memcmp(out, plain, bytes));
+        opal_crypt_secmem_free(out);
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == mpicrypt_envelope_open(&envelope, NULL, other, &out, &bytes, &why));
+
+        UNIT_CHECK(OPAL_CRYPT_OK == mpicrypt_envelope_sign(signer, &made, &why));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == mpicrypt_envelope_check(made.bytes, made.count, &envelope, &why) && NULL != envelope.certificate);
+        UNIT_CHECK(OPAL_CRYPT_OK == mpicrypt_envelope_verify(made.bytes, made.count, &envelope, &found, &why));
+        UNIT_CHECK(NULL != found && 0 == X509_cmp(found, signer->certificate));
+        X509_free(found);
+        UNIT_CHECK(OPAL_CRYPT_OK == mpicrypt_envelope_open(&envelope, NULL, &own[to], &out, &bytes, &why));
+        opal_crypt_secmem_free(out);
+        /* What changes the certificate alone is another certificate, which --from and --ca refuse. */
+        for (size_t at = 0; at < made.count; ++at) {
+            made.bytes[at] ^= 1;
+            if (OPAL_CRYPT_OK == mpicrypt_envelope_check(made.bytes, made.count, &envelope, &why)
+                && OPAL_CRYPT_OK == mpicrypt_envelope_verify(made.bytes, made.count, &envelope, &found, &why)) {
+                accepted += 0 == X509_cmp(found, signer->certificate);
+                X509_free(found);
+            }
+            made.bytes[at] ^= 1;
+        }
+        UNIT_CHECK(0 == accepted);
+        OPENSSL_free(made.bytes);
+    }
+    for (unsigned i = 0; i < 3; ++i) {
+        X509_free(own[i].certificate);
+        EVP_PKEY_free(own[i].key);
+    }
+}
+
 /* ---- keystores ---- */
 
 static void make_versions(opal_cryptfile_keystore_t *keystore, const char *label, unsigned versions)
@@ -331,6 +400,7 @@ int main(void)
     UNIT_REQUIRE(NULL != passphrase.text);
     vectors();
     refuses_changes();
+    to_certificates();
     imports();
     owners();
     opal_crypt_secmem_free(passphrase.text);
