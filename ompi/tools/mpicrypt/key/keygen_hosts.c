@@ -133,6 +133,8 @@ static void start(run_t *run, host_t *host)
         if (0 == host->child) {
             become(run, host, ends[0]);
         }
+        close(ends[0]);
+        ends[0] = -1;
         if (host->child > 0) {
             host->cut = (ssize_t) run->job->input_bytes != write(ends[1], run->job->input, run->job->input_bytes);
             host->state = RUNS;
