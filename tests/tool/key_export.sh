@@ -11,9 +11,9 @@ certificate bob rsa keyEncipherment
 certificate carol P-384 keyAgreement
 certificate mallory P-256 $both
 mkdir a
-at a 0 "lab: version 1" new lab
-at a 0 "lab: version 2" rotate lab --not-after 2099-12-31
-at a 0 "other: version 1" new other
+at a 0 "lab, version 1" new lab
+at a 0 "lab, version 2" rotate lab --not-after 2099-12-31
+at a 0 "other, version 1" new other
 
 echo "== a passphrase"
 at a 0 "lab.cms: " export lab --passphrase-file pass
@@ -230,7 +230,7 @@ at a 0 "files: 7 files, 4 encrypted, 3 under lab" delete lab --yes --scan files 
 must grep -qF "lab: deleted, 3 versions.  Backups and other hosts may still have the key" out
 must test -z "$(ls a | grep '^lab')"
 must test "$(grep -c ' delete label=lab .* granted' a/log)" = 3
-at a 0 "gone: version 1" new gone
+at a 0 "gone, version 1" new gone
 at a 0 "0 under gone" delete gone --yes --scan files
 at a 0 "3 added, 0 revoked, 1 as before, 0 refused" restore keystore.cms --passphrase-file pass
 must mpicrypt file decrypt files/one back --keystore-dir "$CASE_DIR/a" --allow-netfs

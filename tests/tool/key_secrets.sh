@@ -9,8 +9,8 @@ certificate alice P-256 digitalSignature
 certificate bob P-256 keyAgreement
 certificate ron rsa keyEncipherment
 mkdir a
-at a 0 "lab: version 1" new lab
-at a 0 "lab: version 2" rotate lab
+at a 0 "lab, version 1" new lab
+at a 0 "lab, version 2" rotate lab
 terminal=(python3 -B "$SRC/tests/tool/key/terminal.py")
 memory=(python3 -B "$SRC/tests/tool/key/memory.py")
 passphrase=$(cat pass)

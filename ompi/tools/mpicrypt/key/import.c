@@ -16,6 +16,7 @@
 #include <openssl/x509.h>
 
 #include "certificate.h"
+#include "list.h"
 #include "move.h"
 #include "opal/mca/common/crypt/base/hex.h"
 #include "opal/mca/common/crypt/base/secmem.h"
@@ -188,36 +189,37 @@ typedef struct imported {
     char refused[OPAL_CRYPTFILE_KEY_LABEL_MAX + 1];     /* the label whose refusal was reported last */
 } imported_t;
 
-static const char *day_text(int64_t seconds, const char *format, char text[32])
-{
-    time_t at = (time_t) seconds;
-    struct tm parts;
-
-    if (0 == seconds || NULL == gmtime_r(&at, &parts) || 0 == strftime(text, 32, format, &parts)) {
-        strcpy(text, "-");
-    }
-    return text;
-}
-
 static void add_imported(const opal_cryptfile_keystore_record_t *record, opal_cryptfile_import_t done, const opal_crypt_why_t *why, void *arg)
 {
     static const char *const results[] = {"added", "had it", "revoked now", "stays revoked", "REFUSED"};
     imported_t *imported = arg;
-    char text[32], fingerprint[sizeof(record->fingerprint) + 1];        /* its first half, as everywhere */
+    char text[32], fingerprint[2 * MPICRYPT_KEY_SHOWN_BYTES + 1];
 
     ++imported->count[done];
     mpicrypt_table_text(imported->table, record->label);
     mpicrypt_table_count(imported->table, record->version);
-    opal_crypt_hex_write(record->fingerprint, sizeof(record->fingerprint) / 2, fingerprint);
+    opal_crypt_hex_write(record->fingerprint, MPICRYPT_KEY_SHOWN_BYTES, fingerprint);
     mpicrypt_table_text(imported->table, fingerprint);
-    mpicrypt_table_text(imported->table, day_text(record->created, "%Y-%m-%d", text));
-    mpicrypt_table_text(imported->table, day_text(record->not_after, "%Y-%m-%d", text));
+    mpicrypt_table_text(imported->table, mpicrypt_key_day(record->created, text));
+    mpicrypt_table_text(imported->table, mpicrypt_key_day(record->not_after, text));
     mpicrypt_table_text(imported->table, 0 != record->escrow_bytes ? "yes" : "no");
     mpicrypt_table_text(imported->table, record->revoked ? "revoked" : "active");
     mpicrypt_table_text(imported->table, results[done]);
     if (OPAL_CRYPTFILE_IMPORT_REFUSED == done && 0 != strcmp(imported->refused, record->label)) {
         strcpy(imported->refused, record->label);
         (void) mpicrypt_refused(record->label, OPAL_CRYPT_ERR_CONFIG, why);
+    }
+}
+
+/* A message that is sent again is older than one would think. */
+static void print_time(int64_t seconds)
+{
+    time_t at = (time_t) seconds;
+    struct tm parts;
+    char text[64];
+
+    if (NULL != gmtime_r(&at, &parts) && 0 != strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts)) {
+        printf("exported %s\n\n", text);
     }
 }
 
@@ -229,12 +231,11 @@ static int put_keys(const importing_t *in, opal_cryptfile_keystore_t *keystore, 
     imported_t imported = {.table = mpicrypt_table_new(columns)};
     opal_cryptfile_import_to_t to = {.dry_run = in->move->dry_run, .each = add_imported, .arg = &imported};
     opal_crypt_why_t why = {.topic = NULL};
-    char when[32];
     int rc = opal_cryptfile_keystore_import(keystore, text, bytes, &to, &why);
     const unsigned refused = imported.count[OPAL_CRYPTFILE_IMPORT_REFUSED];
 
     if (0 != to.exported) {
-        printf("exported %s\n\n", day_text(to.exported, "%Y-%m-%d %H:%M:%S UTC", when));
+        print_time(to.exported);
         mpicrypt_table_print(imported.table, stdout);
         printf("\n%s%u added, %u revoked, %u as before, %u refused\n", to.dry_run ? "Nothing was changed; it would be: " : "",
                imported.count[OPAL_CRYPTFILE_IMPORT_NEW], imported.count[OPAL_CRYPTFILE_IMPORT_REVOKED],

@@ -267,8 +267,8 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_key_verb = {
     .name = "key",
     .summary = "manage the keys of encrypted files",
-    .synopsis = "new|rotate|revoke|protect LABEL | escrow LABEL PEM | list\n"
-                "       mpicrypt key export|push|delete LABEL | import|restore FILE | backup",
+    .synopsis = "new|info|rotate|revoke|protect|export|push|delete LABEL\n"
+                "       mpicrypt key escrow LABEL PEM | import|restore FILE | list|backup",
     .description =
         "Files are encrypted under labels. The key of a label stays in the keystore, which only wraps and unwraps "
         "the data keys of files, and logs every use.\n\n"

@@ -128,7 +128,7 @@ static const char *refusal(int status)
 {
     static const char *const sentences[] = {
         [MPICRYPT_KEYGEN_OTHER_KEY] = "another key is there already, and stays; --existing --force replaces it with this one",
-        [MPICRYPT_KEYGEN_NETFS] = "the key was not sent: its place there is on a network file system, or on one of an unknown kind "
+        [MPICRYPT_KEYGEN_ON_NETFS] = "the key was not sent: its place there is on a network file system, or on one of an unknown kind "
                                   "(--allow-netfs)",
         [MPICRYPT_KEYGEN_DIRECTORY] = "the key was not installed: its place there is a directory",
         [MPICRYPT_KEYGEN_UNFIT] = "this key is there already, but jobs will refuse it: its file is a symbolic link, has another owner, or "

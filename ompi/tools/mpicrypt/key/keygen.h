@@ -13,7 +13,7 @@ enum { MPICRYPT_KEYGEN_KEY_BYTES = 65 };        /* 64 digits and the end of thei
 /* Exit statuses of what runs on a host. */
 enum {
     MPICRYPT_KEYGEN_OTHER_KEY = 4,      /* there is another key */
-    MPICRYPT_KEYGEN_NETFS = 5,          /* writing it there may send it over a network */
+    MPICRYPT_KEYGEN_ON_NETFS = 5,          /* writing it there may send it over a network */
     MPICRYPT_KEYGEN_DIRECTORY = 6,      /* its place is a directory */
     MPICRYPT_KEYGEN_UNFIT = 7,          /* the key is there, in a file that jobs refuse */
     MPICRYPT_KEYGEN_UNSAFE = 8          /* jobs refuse any file in its directory */

@@ -30,19 +30,19 @@ static const char *no_refusal(int status)
     return NULL;
 }
 
-/* Add " NAME 'PATH'" to a command, for a path that is the same on every host; nothing if it is NULL.  False: too long. */
-static bool add_place(char *text, size_t bytes, const char *name, const char *path)
+/* Add " NAME 'VALUE'" to a command; nothing if the value is NULL.  False: too long. */
+static bool add_option(char *text, size_t bytes, const char *name, const char *value)
 {
     size_t used = strlen(text);
 
-    if (NULL == path) {
+    if (NULL == value) {
         return true;
     }
     if (bytes - used <= strlen(name) + 3) {
         return false;
     }
     used += (size_t) sprintf(text + used, " %s ", name);
-    return mpicrypt_keygen_quote(path, text + used, bytes - used) >= 0;
+    return mpicrypt_keygen_quote(value, text + used, bytes - used) >= 0;
 }
 
 /* What runs on a host: this very program, at the same place, for the same keystore. */
@@ -57,11 +57,12 @@ static int push_command(const mpicrypt_key_move_t *move, char *text, size_t byte
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) {
         return mpicrypt_error(MPICRYPT_FAILED, "/proc/self/exe: %s", strerror(errno));
     }
-    bool fits = add_place(script, sizeof(script), "", self);
+    bool fits = add_option(script, sizeof(script), "", self);
     const size_t used = strlen(script);
     snprintf(script + used, sizeof(script) - used, " key import - --pushed%s", where->netfs ? " --allow-netfs" : "");
-    fits = fits && add_place(script, sizeof(script), "--keystore-dir", where->directory)
-           && add_place(script, sizeof(script), "--machine-key", where->machine_key_file)
+    fits = fits && add_option(script, sizeof(script), "--keystore-dir", where->directory)
+           && add_option(script, sizeof(script), "--keystore-group", where->group)
+           && add_option(script, sizeof(script), "--machine-key", where->machine_key_file)
            && mpicrypt_keygen_quote(script, quoted, sizeof(quoted)) >= 0;
     return fits && snprintf(text, bytes, "exec sh -c %s", quoted) < (int) bytes
                ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_USAGE, "the names of the keystore and of this program are too long");
