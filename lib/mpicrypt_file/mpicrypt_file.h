@@ -37,7 +37,7 @@ enum {
     MPICRYPT_FILE_ERR_TORN = 3,             /* a first write was cut short: these bytes were never complete */
     MPICRYPT_FILE_ERR_KEY = 4,              /* the keystore has no key for these bytes, or refuses its use */
     MPICRYPT_FILE_ERR_UNEXPECTED = 5,       /* another label or seal than the caller expects */
-    MPICRYPT_FILE_ERR_UNFINISHED = 6,       /* whoever made this file was stopped before it was complete */
+    MPICRYPT_FILE_ERR_UNFINISHED = 6,       /* it is being made, or its maker was killed */
     MPICRYPT_FILE_ERR_FORMAT = 7,           /* a later version, or one of ours before the first release */
     MPICRYPT_FILE_ERR_SETUP = 8,            /* keystore, parameters or cryptographic library cannot be used */
     MPICRYPT_FILE_ERR_IO = 9,               /* the operating system refused: os_error says why */

@@ -23,7 +23,7 @@ excepted() { sed -nE "s/^$1 +([^ ]+) .*/\1/p" "$exceptions"; }
 cd "$SRC"
 pages=(README.md NEWS.md HACKING.md SECURITY.md tests/README.rst docs/*.rst)
 mapfile -t messages < <(find ompi opal -name 'help-*.txt')
-mapfile -t sources < <(find ompi opal examples tests standalone packaging debian docs config/ompi_crypt_* -type f \
+mapfile -t sources < <(find lib ompi opal examples tests standalone packaging debian docs config/ompi_crypt_* -type f \
     \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.py' -o -name '*.list' -o -name '*.table' -o -name '*.m4' -o -name '*.f90' -o -name '*.pml' \
        -o -name '*.conf' -o -name 'Makefile.am' \) ! -name 'english.*')
 sources+=(docs/design/*.rst)

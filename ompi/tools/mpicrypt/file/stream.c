@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt file cat, and decrypt to standard output.  Whoever reads the pipe gets good bytes only, and as many of them as
+ * mpicrypt file cat, and decrypt to standard output.  The pipe gets verified bytes only, and as many of them as
  * there are before the first block that cannot be read; the exit status says that something is missing.
  */
 #include <errno.h>
