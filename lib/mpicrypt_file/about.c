@@ -35,8 +35,7 @@ static const opal_cryptfile_region_t *region_of(const mpicrypt_file_t *file, uin
 int mpicrypt_region(const mpicrypt_file_t *file, uint32_t region, mpicrypt_file_region_t *about, mpicrypt_file_error_t *error)
 {
     const opal_cryptfile_region_t *of = region_of(file, region, error);
-    opal_cryptfile_keystore_backend_t backend;
-    uint16_t version = 0;
+    opal_cryptfile_wrapped_by_t by;
 
     if (NULL == of) {
         return MPICRYPT_FILE_ERR_ARGUMENT;
@@ -47,7 +46,7 @@ int mpicrypt_region(const mpicrypt_file_t *file, uint32_t region, mpicrypt_file_
         snprintf(about->cipher, sizeof(about->cipher), "%s", opal_cryptfile_algorithm_name(of->cipher));
         snprintf(about->label, sizeof(about->label), "%s", of->label);
         about->block_bytes = of->block_bytes;
-        about->key_version = OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(of->wrapped, &backend, &version) ? version : 0;
+        about->key_version = OPAL_CRYPT_OK == opal_cryptfile_wrapped_parse(of->wrapped, &by) ? by.version : 0;
     }
     about->displacement = of->tiling.displacement;
     about->extent = of->tiling.extent;
