@@ -73,7 +73,7 @@ chmod 640 "$project/shared/keys/lab.1"
 echo "--- a program of a member"
 alone() {
     local who=$1; shift
-    OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_fs_crypt_key_label=lab "$who" "$(mpi_program io odd)" own "$@"
+    OMPI_MCA_pml=ob1 OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_fs_crypt_key_label=lab "$who" "$(mpi_program io odd)" own "$@"
 }
 must alone member "$project/4713/program"
 is_encrypted "$project/4713/program" || fail "it is plain"
