@@ -60,13 +60,15 @@ AC_DEFUN([OMPI_CRYPT_OTHER], [
     m4_pushdef([ompi_crypt_macro], [OMPI_CRYPT_CONFIG_]m4_translit([$1], [/-], [__]))
     AC_CONFIG_FILES([$1/Makefile])
     ompi_crypt_why=
+    ompi_crypt_without=
     ompi_crypt_build=yes
-    m4_ifdef(ompi_crypt_macro,
-             [m4_indir(ompi_crypt_macro, [ompi_crypt_build=yes], [ompi_crypt_build=no])])
+    dnl Its name, and not yet what it expands to.
+    m4_ifdef(m4_defn([ompi_crypt_macro]),
+             [m4_indir(m4_defn([ompi_crypt_macro]), [ompi_crypt_build=yes], [ompi_crypt_build=no])])
     OMPI_CRYPT_ALL_OTHER_SUBDIRS="$OMPI_CRYPT_ALL_OTHER_SUBDIRS $1"
     AS_IF([test $ompi_crypt_build = yes],
           [OMPI_CRYPT_OTHER_SUBDIRS="$OMPI_CRYPT_OTHER_SUBDIRS $1"
-           OMPI_CRYPT_SUMMARIZE([$1], [yes])],
+           OMPI_CRYPT_SUMMARIZE([$1], [yes${ompi_crypt_without:+, without${ompi_crypt_without#;}}])],
           [OMPI_CRYPT_SUMMARIZE([$1], [no${ompi_crypt_why:+: $ompi_crypt_why}])])
     AC_SUBST([OMPI_CRYPT_OTHER_SUBDIRS])
     AC_SUBST([OMPI_CRYPT_ALL_OTHER_SUBDIRS])
