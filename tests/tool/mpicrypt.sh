@@ -117,6 +117,8 @@ expect 2 "the columns of io are always" bench io --label lab --schemes crypt
 expect 2 "--cpus-per-rank: 1025 is not between 0 and 1024" tune --cpus-per-rank 1025
 expect 2 "--size: 2147483648 is not between" tune --coll --size 2G
 expect 2 "unexpected word 'word'" doctor word
+expect 2 "DIR MOUNTPOINT; see --help" mount data
+expect 2 "--label needs a value" mount data place --label
 
 group "keys: what is wrong is said before a keystore is made"
 keys=(--keystore-dir "$work/keys" --allow-netfs)

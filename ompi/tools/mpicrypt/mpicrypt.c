@@ -33,6 +33,7 @@ static const mpicrypt_verb_t *const verbs[] = {
     &mpicrypt_key_verb,
     &mpicrypt_keygen_verb,
     &model_verb,
+    &mpicrypt_mount_verb,
     &mpicrypt_ps_verb,
     &mpicrypt_speed_verb,
     &tune_verb,

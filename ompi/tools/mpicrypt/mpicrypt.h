@@ -93,6 +93,7 @@ extern const mpicrypt_verb_t mpicrypt_doctor_verb;
 extern const mpicrypt_verb_t mpicrypt_file_verb;
 extern const mpicrypt_verb_t mpicrypt_key_verb;
 extern const mpicrypt_verb_t mpicrypt_keygen_verb;
+extern const mpicrypt_verb_t mpicrypt_mount_verb;
 extern const mpicrypt_verb_t mpicrypt_ps_verb;
 extern const mpicrypt_verb_t mpicrypt_speed_verb;
 
