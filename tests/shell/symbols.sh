@@ -22,7 +22,7 @@ only() {
 for library in "$PREFIX"/lib/*.so; do
     case $library in
         */libmpi_crypt*) only "$library" 'P?MPIX_[A-Za-z0-9_]+|p?mpix_[a-z0-9_]+' ;;
-        */libmpicrypt_file*) only "$library" 'mpicrypt_file_[a-z_]+|MPICRYPT_FILE_[0-9]+' ;;
+        */libmpicrypt_file*) only "$library" '(mpicrypt_file_[a-z_]+@@)?MPICRYPT_FILE_[0-9]+' ;;
         *)               only "$library" '(opal|ompi|mca)_[a-z0-9_]+' ;;
     esac
 done
