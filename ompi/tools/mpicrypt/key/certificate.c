@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Certificates for an exchange.  Files are read as those of jobs are: whoever could change a certificate could choose who
+ * Certificates for an exchange.  Files are read as those of jobs are: anyone who could change a certificate could choose who
  * reads a key.
  */
 #include "certificate.h"

@@ -112,12 +112,12 @@ static void become(const run_t *run, const host_t *host, int input)
     _exit(127);
 }
 
-/* So that all of the input goes into the pipe at once, and waits for nobody. */
-static bool has_room(int pipe_end, size_t bytes)
+/* Make the pipe take all of the input at once, so that writing does not wait for the program. */
+static bool pipe_holds(int pipe_end, size_t bytes)
 {
-    int room = fcntl(pipe_end, F_GETPIPE_SZ);
+    int capacity = fcntl(pipe_end, F_GETPIPE_SZ);
 
-    return room >= 0 && ((size_t) room >= bytes || fcntl(pipe_end, F_SETPIPE_SZ, (int) bytes) >= (int) bytes);
+    return capacity >= 0 && ((size_t) capacity >= bytes || fcntl(pipe_end, F_SETPIPE_SZ, (int) bytes) >= (int) bytes);
 }
 
 static void start(run_t *run, host_t *host)
@@ -127,7 +127,7 @@ static void start(run_t *run, host_t *host)
     host->status = -1;
     host->state = FAILED;
     host->said = memfd_create("mpicrypt", MFD_CLOEXEC);
-    if (host->said >= 0 && 0 == pipe2(ends, O_CLOEXEC) && has_room(ends[1], run->job->input_bytes)) {
+    if (host->said >= 0 && 0 == pipe2(ends, O_CLOEXEC) && pipe_holds(ends[1], run->job->input_bytes)) {
         fflush(NULL);
         host->child = fork();
         if (0 == host->child) {
