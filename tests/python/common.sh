@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# What the cases of the Python package have in common: a keystore with the label lab, and Python that finds the installed
+# package, but no setting of its user's.
+set -eu
+. "$SRC/tests/lib.sh"
+
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || skip "Python 3.9 is missing"
+package=$PREFIX/share/ompi-crypt/python
+export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
+cd "$CASE_DIR"
+
+python() { env -u PYTHONHOME PYTHONPATH="$package:$SRC/tests/python" python3 -B "$@"; }
+
+# keys LABEL...: in this case's keystore
+keys() {
+    local label
+    for label in "$@"; do
+        must mpicrypt key new "$label"
+    done
+}
+
+# encrypt PLAIN FILE [OPTION...]
+encrypt() { must mpicrypt file encrypt "$1" "$2" --label lab "${@:3}"; }
+
+# pip_install VENV PACKAGE...: or the case is skipped, if the registry does not answer
+pip_install() {
+    local venv=$1 rc=0; shift
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-input "$@" > pip.out 2>&1 || rc=$?
+    cat pip.out
+    [ $rc = 0 ] || ! grep -qE 'ConnectionError|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|Max retries|\(from versions: none\)' pip.out ||
+        skip "the registry of Python packages does not answer: $(grep -m 1 ERROR pip.out)"
+    [ $rc = 0 ] || fail "pip install $*"
+}
