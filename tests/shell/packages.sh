@@ -57,7 +57,7 @@ overlay user
 cp -r "$CASE_DIR/debs" "$CASE_DIR/user/root/debs"
 rm -f "$CASE_DIR"/user/root/debs/*dbgsym*
 apt user update
-apt user install -y --no-install-recommends openssh-client $(cd "$CASE_DIR/user/root" && ls -d ./debs/ompi-crypt*.deb ./debs/libmpicrypt-file0*.deb)
+apt user install -y --no-install-recommends openssh-client $(cd "$CASE_DIR/user/root" && ls -d ./debs/ompi-crypt*.deb ./debs/libmpicrypt-file0*.deb ./debs/python3-ompi-crypt*.deb)
 must test ! -e "$CASE_DIR/user/root/usr/bin/gcc"
 must test -s "$CASE_DIR/user/root/usr/share/man/man1/mpicrypt.1.gz"
 
@@ -91,11 +91,14 @@ must vcluster exec node0 mpicrypt speed --rounds 2 --batch-ms 0.1 --size 64 --cs
 for provider in openssl ipsecmb boringssl cryptopp sodium; do
     must grep -q "^$provider," "$CASE_DIR/speed"
 done
+must vcluster exec node0 mpicrypt key new lab
+must vcluster exec node0 mpicrypt file encrypt /secret.txt /secret.encrypted --label lab
+says "$text" vcluster exec node0 python3 -I -c 'import ompi_crypt; print(ompi_crypt.open("/secret.encrypted", label="lab").read())'
 must vcluster down
 
 echo "4. remove"
-apt user purge -y 'ompi-crypt*'
-left=$(cd "$CASE_DIR/user/root" && find usr etc -path '*openmpi*crypt*' -o -name 'libmca_*crypt*' -o -name '*mpicrypt*' -o -name '*ompi-crypt*')
+apt user purge -y 'ompi-crypt*' python3-ompi-crypt
+left=$(cd "$CASE_DIR/user/root" && find usr etc -path '*openmpi*crypt*' -o -name '*ompi_crypt*' -o -name 'libmca_*crypt*' -o -name '*mpicrypt*' -o -name '*ompi-crypt*')
 [ -z "$left" ] || fail "apt-get purge left: $left"
 left=$(in_root user dpkg-divert --list '*pmix*'
        in_root user dpkg --verify "$(in_root user dpkg-query -S "/$parameters" | cut -d : -f 1)")

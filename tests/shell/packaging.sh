@@ -17,6 +17,7 @@ must grep -qx "#define OPAL_CRYPT_VERSION \"$version\"" "$SRC/opal/mca/aead/aead
 must grep -q "version(\"$version\")" spack/ompi_crypt/package.py
 must grep -q "^version = '$version'" easybuild/ompi-crypt-"$version"-*.eb
 must grep -q "^Version: *$version$" ompi-crypt.spec
+must grep -qx "version = \"$version\"" "$SRC/lib/python/pyproject.toml"
 
 # commands FILE: what a shell is to run, by the rules of each format.
 commands() {
