@@ -118,14 +118,20 @@ class _RawFile(io.RawIOBase):
     def readinto(self, buffer):
         with self._lock:
             with memoryview(buffer) as view:
-                got, error = self._read(self._position, view, view.nbytes)
+                size = view.nbytes
+                got, error = self._read(self._position, view, size)
                 # A buffered read asks for more than its caller did.  What is readable before the fault is returned, as for
-                # any file; the next read fails at its first byte.
-                if error.status and self._position < error.offset < self._position + view.nbytes:
-                    got, error = self._read(self._position, view, error.offset - self._position)
+                # any file; the next read fails at its first byte.  A block of a region with holes may begin further ahead.
+                while error.status and (size := self._before(error, size)):
+                    got, error = self._read(self._position, view, size)
             self._check(error)
             self._position += got
             return got
+
+    def _before(self, error, size):
+        """How much of a read that failed may be readable; 0: nothing of it, or it is not certain."""
+        ahead = error.offset - self._position
+        return ahead if 0 < ahead < size else size // 2 if ahead < 0 and not error.os_error else 0
 
     def readall(self):
         with self._lock:

@@ -7,7 +7,7 @@ class EncryptedFileError(OSError):
     """Reading an encrypted file failed.  `errno` is the system's, or EIO.
 
     status    the library's number, MPICRYPT_FILE_ERR_...
-    offset    of the first byte that could not be read, or None
+    offset    where the first block that could not be read begins, or None
     filename  as it was given to open()
     """
 
