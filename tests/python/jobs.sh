@@ -13,7 +13,10 @@ head -c 300001 /dev/urandom > plain
 echo "--- two labels"
 must vcluster mpirun -n 4 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/rows"
 must python - <<'END'
+import shutil
+
 import ompi_crypt
+from damage import File
 plain = open("plain", "rb").read()
 with ompi_crypt.open("rows") as file:
     assert file.read() == plain
@@ -29,6 +32,20 @@ with ompi_crypt.open("rows", keystore="one") as file:
             raise SystemExit(f"row {row + 1} was read")
         except ompi_crypt.NoKey as error:
             assert error.offset == 1000 * (row + 1), error.offset
+
+# A block of the other label begins before these rows, and does not open.
+shutil.copy("rows", "damaged")
+damaged = File("damaged")
+damaged.flip(damaged.data(1500))
+with ompi_crypt.open("damaged") as file:
+    for row in range(0, 60, 2):
+        file.seek(1000 * row)
+        assert file.read(1000) == plain[1000 * row:1000 * row + 1000], row
+        try:
+            file.read(1)
+            raise SystemExit(f"row {row + 1} was read")
+        except ompi_crypt.Forged as error:
+            assert error.offset == 1000, error.offset
 try:
     ompi_crypt.open("rows", label="lab")
     raise SystemExit("another label was accepted")
