@@ -111,7 +111,7 @@ class Reading(unittest.TestCase):
         for options in (dict(label="a\0b"), dict(keystore="a\0b"), dict(threads=-1), dict(threads=2**32), dict(cache_bytes=2**64)):
             self.assertRaises(ValueError, ompi_crypt.open, "file", **options)
         self.assertRaises(ValueError, ompi_crypt.open, "fi\0le")
-        self.assertRaises(TypeError, ompi_crypt.open, "file", lable="lab")
+        self.assertRaises(TypeError, ompi_crypt.open, "file", labels="lab")
         self.assertRaises(TypeError, ompi_crypt.open, "file", label=b"lab")
         self.assertEqual(ompi_crypt.open("file", threads=2, cache_bytes=1 << 20).read(), plain)
 

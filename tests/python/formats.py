@@ -195,8 +195,8 @@ def listed():
                             (ompi_crypt.NotEncrypted, lambda: files.open("plain/result.csv")),
                             (FileNotFoundError, lambda: files.info("nothing")), (FileNotFoundError, lambda: files.ls("nothing")),
                             (ompi_crypt.Unexpected, lambda: files.open(path, label="another")),
-                            (ValueError, lambda: files.open(path, "wb")), (TypeError, lambda: files.open(path, lable="results")),
-                            (TypeError, lambda: fsspec.filesystem("mpicrypt", lable="results"))):
+                            (ValueError, lambda: files.open(path, "wb")), (TypeError, lambda: files.open(path, labels="results")),
+                            (TypeError, lambda: fsspec.filesystem("mpicrypt", labels="results"))):
         try:
             call()
         except exception:
