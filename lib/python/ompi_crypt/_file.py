@@ -24,6 +24,8 @@ def open(path, *, label=None, seal_root=None, keystore=None, plain=False, cache_
     cache_bytes  plaintext of opened blocks to keep; 0: 16 MiB
     threads      that open the blocks of a large read; 0: 1
     """
+    if keystore is not None:
+        keystore = os.path.abspath(os.fsdecode(keystore))
     return File(_RawFile(path, dict(label=label, seal_root=seal_root, keystore=keystore, plain=plain, cache_bytes=cache_bytes,
                                     threads=threads)))
 
@@ -36,11 +38,13 @@ def _number(name, value, most):
 
 
 def _text(name, value):
-    if value is not None:
-        value = value.encode()
-        if b"\0" in value:                  # C would see what is before it
-            raise ValueError(f"{name} has a null character")
-    return value
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a {type(value).__name__}, and can be a str")
+    if "\0" in value:                       # C would see what is before it
+        raise ValueError(f"{name} has a null character")
+    return os.fsencode(value)
 
 
 class _RawFile(io.RawIOBase):
@@ -53,13 +57,10 @@ class _RawFile(io.RawIOBase):
         self.name = os.fspath(path)
         self.options = options
         self.path = os.path.abspath(self.name)
-        if (b"\0" if isinstance(self.name, bytes) else "\0") in self.name:
-            raise ValueError("the path has a null character")
-        keystore = options["keystore"]
+        _text("path", os.fsdecode(self.name))
         given = _library.Options(
             bytes=_library.sizeof(_library.Options), label=_text("label", options["label"]),
-            seal_root=_text("seal_root", options["seal_root"]),
-            keystore=None if keystore is None else _text("keystore", os.fsdecode(keystore)),
+            seal_root=_text("seal_root", options["seal_root"]), keystore=_text("keystore", options["keystore"]),
             cache_bytes=_number("cache_bytes", options["cache_bytes"], _MOST), flags=_library.PLAIN if options["plain"] else 0,
             threads=_number("threads", options["threads"], 2**32 - 1))
         self.unlock()
