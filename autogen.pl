@@ -105,6 +105,9 @@ foreach my $test (grep { @$_ > 1 } @tests) {
                    : " \$(core)\n");
     $am .= "${name}_LDFLAGS = \$(AM_LDFLAGS) -export-dynamic\n" if grep { $_ eq 'exports' } @words;
 }
+# automake does not see what configure's variables in LDADD stand for: without this a
+# program keeps the provider that it was linked to first.
+$am .= '$(check_PROGRAMS):' . join('', map { " \$(OMPI_CRYPT_MODULE_$_)" } @every_provider) . "\n";
 write_file('tests/unit/tests.am', $am);
 write_file('tests/unit/aead_found.h', "/* Made by autogen.pl: PROVIDER(name) for each provider that is built. */\n"
     . join('', map { "#ifdef OMPI_CRYPT_HAVE_AEAD_\U$_\E\nPROVIDER($_)\n#endif\n" } @every_provider));

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/crypt/base/algorithms.h"
+
 enum { NAME_BYTES = 256, HELP_BYTES = 2048, MOST = 256, WIDTH = 88 };
 
 typedef struct entry {

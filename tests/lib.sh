@@ -59,6 +59,11 @@ over_btl() {
     export OMPI_MCA_pml=ob1 OMPI_MCA_btl=crypt,self,$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
 }
 
+# algorithms ALLGATHER|BCAST|ALLTOALL: the words of coll/cryptag's algorithms, by number from 1
+algorithms() {
+    sed -n "/^#define OPAL_CRYPT_$1S(/,/^\$/s/^ *\(RUN\|NAMED\)(.*\"\(.*\)\").*/\2/p" "$SRC/opal/mca/common/crypt/base/algorithms.h"
+}
+
 # Is this variant's Open MPI not this system's, but that of a root?
 in_other_root() { [ -n "$VARIANT_ROOT" ]; }
 

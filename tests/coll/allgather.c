@@ -167,7 +167,7 @@ static void unequal(MPI_Comm comm)
  * where there is none (noshm) and nothing to seal. */
 static bool ours(int a)
 {
-    const bool needs_shm = a >= ALGORITHM_HS1 && a < ALGORITHM_HOP;
+    const bool needs_shm = a >= ALGORITHM_HS1 && a <= ALGORITHM_HS3;
 
     return ALGORITHM_HOP != a && (mt_sealed() || (0 != a && !(needs_shm && 0 != mt_arg("noshm", 0))));
 }
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++) {
         MPI_Comm comm = map_comm(maps[i]);
 
-        for (int a = 0; a <= ALGORITHM_HOP && MPI_COMM_NULL != comm; a++) {
+        for (int a = 0; a < algorithms && MPI_COMM_NULL != comm; a++) {
             metrics_t added;
 
             cryptag_set("allgather_algorithm", a);

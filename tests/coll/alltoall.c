@@ -10,7 +10,7 @@
  */
 #include "cryptag.h"
 
-enum { AUTO, HOP, NODE, PAIRS, ROWS, ALLTOALLS };
+enum { AUTO, HOP, NODE, PAIRS, ROWS };
 
 static void uniform(MPI_Comm comm, size_t m, bool in_place, int round)
 {
@@ -194,6 +194,8 @@ int main(int argc, char **argv)
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     cryptag_start();
+    const char *words[ALGORITHMS_MOST];
+    const int alltoalls = cryptag_algorithms("alltoall", words);
     const size_t largest = (size_t) mt_arg("largest", 16384);
     const int count = map_arguments(argc, argv, maps, 32);
 
@@ -201,7 +203,7 @@ int main(int argc, char **argv)
         MPI_Comm comm = map_comm(maps[i]);
         int nodes[MAP_RANKS], p = map_parse(maps[i], nodes);
 
-        for (int a = 0; a < ALLTOALLS && MPI_COMM_NULL != comm; a++) {
+        for (int a = 0; a < alltoalls && MPI_COMM_NULL != comm; a++) {
             cryptag_set("alltoall_algorithm", a);
             all_cases(comm, largest, 1000 * i + a);
             unequal(comm);

@@ -11,8 +11,8 @@
  */
 #include "cryptag.h"
 
-enum { AUTO, HOP, BINOMIAL, CHAIN, BCASTS };
-static const char *const name[BCASTS] = { "auto", "hop", "binomial", "chain" };
+enum { AUTO, HOP };
+static const char *name[ALGORITHMS_MOST];
 
 static void contiguous(MPI_Comm comm, size_t m, int root, int round)
 {
@@ -106,6 +106,7 @@ int main(int argc, char **argv)
 
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     cryptag_start();
+    const int bcasts = cryptag_algorithms("bcast", name);
     const size_t largest = (size_t) mt_arg("largest", 70000), segment = (size_t) mt_arg("segment", 130000);
     const size_t share_min = (size_t) mt_arg("share_min", 129);
     const int count = map_arguments(argc, argv, maps, 32);
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
         MPI_Comm comm = map_comm(maps[i]);
         int nodes[MAP_RANKS], p = map_parse(maps[i], nodes);
 
-        for (int a = 0; a < BCASTS && MPI_COMM_NULL != comm; a++) {
+        for (int a = 0; a < bcasts && MPI_COMM_NULL != comm; a++) {
             cryptag_set("bcast_algorithm", a);
             MT_CHECK(a == cryptag_get("bcast_algorithm"), "%s is not set", name[a]);
             all_cases(comm, largest, 1000 * i + a);

@@ -89,7 +89,7 @@ def read_counted(stream):
         words = line.split()
         if len(words) == 6 and words[0] == 'map':
             maps.append(([int(x) for x in words[1].split(',')], int(words[3]), words[5], {}))
-        elif len(words) == 8 and words[0] in ALGORITHMS:
+        elif len(words) == 8 and words[1].isdigit() and maps:
             maps[-1][3].setdefault(words[0], {})[int(words[1])] = tuple(map(int, words[2:]))
     return maps
 
@@ -117,6 +117,8 @@ def check(nodes, m, leaders, counted):
     print(f'\np = {len(nodes)}, N = {N}, ' + (f'l = {l}, {mapping}' if l else f'uneven {nodes}')
           + f', m = {m}, leaders {leaders}')
     print(f'{"":8}{"":4}' + ''.join(f'{x:>14}' for x in ('Table II', 'corrected', 'counted')))
+    if counted.keys() != ALGORITHMS.keys():
+        return [f'counted were {sorted(counted)}; the simulator knows {sorted(ALGORITHMS)}']
     for name in ALGORITHMS:
         rows = counted.get(name, {})
         expected = dict(enumerate(simulate(name, nodes, m, doubling if leaders == 'rd' else ring)))

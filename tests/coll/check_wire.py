@@ -41,7 +41,10 @@ def main():
     maps = read(sys.stdin)
     for nodes, m, counted in maps:
         print(f'nodes {",".join(map(str, nodes))}, {m} bytes:')
-        for name, bytes_ in expected(nodes, m).items():
+        known = expected(nodes, m)
+        if counted.keys() != known.keys():
+            wrong.append(f'counted were {sorted(counted)}; the simulator knows {sorted(known)}')
+        for name, bytes_ in known.items():
             got = counted.get(name)
             if got is not None and not isinstance(bytes_, list):
                 got = sum(got)

@@ -55,7 +55,7 @@ static void use_one(int i)
     MPI_Comm comm;
 
     MT_CHECK(NULL != in, "memory");
-    cryptag_set("allgather_algorithm", 1 + i % (ALGORITHMS - 1));
+    cryptag_set("allgather_algorithm", 1 + i % (algorithms - 1));
     mt_fill(out, sizeof(out), mt_key(i, mt_rank, 0, 0));
     if (0 == i % 3) {
         MT_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, -mt_rank, &comm));

@@ -5,8 +5,8 @@
  */
 #include "cryptag.h"
 
-const char *const algorithm_name[ALGORITHMS + 1] = { "auto", "naive", "o-ring", "o-rd", "o-rd2",
-                                                     "c-ring", "c-rd", "hs1", "hs2", "hs3", "hop" };
+int algorithms;
+const char *algorithm_name[ALGORITHMS_MOST];
 const char *const metric_name[METRICS] = { "r_c", "s_c", "r_e", "s_e", "r_d", "s_d" };
 
 static MPI_T_pvar_session session;
@@ -31,6 +31,9 @@ void cryptag_start(void)
         MT_MPI(MPI_T_pvar_handle_alloc(session, index, NULL, &metric[i], &count));
         MT_CHECK(1 == count, "%s has %d elements", name, count);
     }
+    algorithms = cryptag_algorithms("allgather", algorithm_name);
+    MT_CHECK(0 == strcmp(algorithm_name[ALGORITHM_HS1], "hs1") && 0 == strcmp(algorithm_name[ALGORITHM_HS3], "hs3")
+             && 0 == strcmp(algorithm_name[ALGORITHM_HOP], "hop"), "an algorithm has another number");
 }
 
 void cryptag_stop(void)
@@ -70,6 +73,30 @@ int cryptag_get(const char *parameter)
     MT_MPI(MPI_T_cvar_read(handle, &value));
     MPI_T_cvar_handle_free(&handle);
     return value;
+}
+
+int cryptag_algorithms(const char *collective, const char *words[ALGORITHMS_MOST])
+{
+    char parameter[64], text[256];
+    int index, verbosity, binding, scope, bytes = sizeof(text), described = 0, count;
+    MPI_Datatype type;
+    MPI_T_enum list;
+
+    snprintf(parameter, sizeof(parameter), "coll_cryptag_%s_algorithm", collective);
+    MT_MPI(MPI_T_cvar_get_index(parameter, &index));
+    MT_MPI(MPI_T_cvar_get_info(index, text, &bytes, &verbosity, &type, &list, NULL, &described, &binding, &scope));
+    bytes = sizeof(text);
+    MT_MPI(MPI_T_enum_get_info(list, &count, text, &bytes));
+    MT_CHECK(2 < count && count <= ALGORITHMS_MOST, "%s takes %d words", parameter, count);
+    for (int i = 0; i < count; i++) {
+        int value;
+
+        bytes = sizeof(text);
+        MT_MPI(MPI_T_enum_get_item(list, i, &value, text, &bytes));
+        MT_CHECK(i == value, "word %d of %s, %s, stands for %d", i, parameter, text, value);
+        words[i] = strdup(text);
+    }
+    return count;
 }
 
 void cryptag_metrics(metrics_t now)

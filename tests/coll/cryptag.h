@@ -9,10 +9,11 @@
 
 #include "mt.h"
 
-#define ALGORITHMS 10           /* the first one is "auto"; ALGORITHM_HOP, left to Open MPI's own, is behind them */
-#define ALGORITHM_HS1 7
-#define ALGORITHM_HOP 10
-extern const char *const algorithm_name[ALGORITHMS + 1];
+/* All-gathers by number, from MPI_T: 0 is "auto"; ALGORITHM_HOP is left to Open MPI's own.  Known once cryptag_start has
+ * returned. */
+enum { ALGORITHM_HS1 = 7, ALGORITHM_HS3 = 9, ALGORITHM_HOP = 10, ALGORITHMS_MOST = 64 };
+extern int algorithms;
+extern const char *algorithm_name[ALGORITHMS_MOST];
 #define METRICS 6
 extern const char *const metric_name[METRICS];
 typedef unsigned long long metrics_t[METRICS];
@@ -24,6 +25,9 @@ void cryptag_stop(void);
 /* Set an integer parameter of the component at this rank. */
 void cryptag_set(const char *parameter, int value);
 int cryptag_get(const char *parameter);
+
+/* The words that the parameter of a collective ("bcast") takes, by number; returns how many. */
+int cryptag_algorithms(const char *collective, const char *words[ALGORITHMS_MOST]);
 
 /* Metrics of this process since its start. */
 void cryptag_metrics(metrics_t now);

@@ -36,9 +36,14 @@ static void exchange(int bytes)
     MT_MPI(MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD));
 }
 
-static void each(const char *parameter, int algorithms, void (*call)(int bytes), int bytes)
+static void each(const char *collective, void (*call)(int bytes), int bytes)
 {
-    for (int a = 0; a < algorithms; a++) {
+    const char *words[ALGORITHMS_MOST];
+    const int count = cryptag_algorithms(collective, words);
+    char parameter[64];
+
+    snprintf(parameter, sizeof(parameter), "%s_algorithm", collective);
+    for (int a = 0; a < count; a++) {
         cryptag_set(parameter, a);
         memset(in, 0, (size_t) mt_size * (size_t) bytes);
         call(bytes);
@@ -59,9 +64,9 @@ int main(int argc, char **argv)
     MT_CHECK(NULL != out && NULL != in, "memory");
     for (int i = 0; i < 3; i++) {
         fill(argv[1], sizes[i]);
-        each("allgather_algorithm", ALGORITHM_HOP + 1, gather, sizes[i]);
-        each("bcast_algorithm", 4, broadcast, sizes[i]);
-        each("alltoall_algorithm", 5, exchange, sizes[i]);
+        each("allgather", gather, sizes[i]);
+        each("bcast", broadcast, sizes[i]);
+        each("alltoall", exchange, sizes[i]);
     }
     cryptag_metrics(sealed);
     if (0 == mt_rank) {

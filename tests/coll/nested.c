@@ -12,8 +12,6 @@
 #include "mt_types.h"
 #include "cryptag.h"
 
-enum { BCASTS = 4, ALLTOALLS = 5 };
-
 typedef struct {
     MPI_Comm comm;
     int p, rank, part;                  /* elements of a block */
@@ -119,19 +117,25 @@ static void exchange(case_t *c)
 
 static void try_all(case_t *c, const char *named)
 {
-    for (int a = 0; a < ALGORITHMS; a++) {
+    const char *words[ALGORITHMS_MOST];
+    const int bcasts = cryptag_algorithms("bcast", words), alltoalls = cryptag_algorithms("alltoall", words);
+
+    for (int a = 0; a < algorithms; a++) {
+        if (ALGORITHM_HOP == a) {
+            continue;
+        }
         snprintf(c->what, sizeof(c->what), "%s, %s", named, algorithm_name[a]);
         cryptag_set("allgather_algorithm", a);
         gather(c);
     }
     cryptag_set("allgather_algorithm", 0);
-    for (int a = 0; a < BCASTS; a++) {
+    for (int a = 0; a < bcasts; a++) {
         snprintf(c->what, sizeof(c->what), "%s, algorithm %d", named, a);
         cryptag_set("bcast_algorithm", a);
         broadcast(c, (int) (c->key % (uint64_t) c->p));
     }
     cryptag_set("bcast_algorithm", 0);
-    for (int a = 0; a < ALLTOALLS; a++) {
+    for (int a = 0; a < alltoalls; a++) {
         snprintf(c->what, sizeof(c->what), "%s, algorithm %d", named, a);
         cryptag_set("alltoall_algorithm", a);
         exchange(c);

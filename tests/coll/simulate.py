@@ -113,6 +113,15 @@ def ring(n):
     return [[((i + 1) % n, [(i - step) % n]) for i in range(n)] for step in range(n - 1)]
 
 
+ALGORITHMS = {}
+
+
+def algorithm(run):
+    """For each algorithm of crypt/base/algorithms.h: the word that the parameter takes is the name of the function."""
+    ALGORITHMS[run.__name__.replace('_', '-')] = run
+    return run
+
+
 # ---- forwarding of ready-made items: used where items never change ----
 
 def gather(world, schedule, lanes):
@@ -127,11 +136,13 @@ def gather(world, schedule, lanes):
         world.exchange(messages)
 
 
+@algorithm
 def naive(world, kind=doubling):
     items = [[world.seal(r, {r.number})] for r in world.ranks]
     gather(world, kind(world.p), [(world.ranks, items)])
 
 
+@algorithm
 def o_ring(world):
     came = {}
     for round_ in ring(world.p):
@@ -148,6 +159,7 @@ def o_ring(world):
         came = {target: pieces[0] for _, target, _, pieces in messages if pieces}
 
 
+@algorithm
 def o_rd(world):
     for round_ in doubling(world.p):
         messages = []
@@ -172,6 +184,7 @@ def o_rd(world):
         world.exchange(messages)
 
 
+@algorithm
 def o_rd2(world):
     for round_ in doubling(world.p):
         messages = []
@@ -209,10 +222,12 @@ def concurrent(world, kind):
         world.exchange(messages)
 
 
+@algorithm
 def c_ring(world):
     concurrent(world, ring)
 
 
+@algorithm
 def c_rd(world):
     concurrent(world, doubling)
 
@@ -240,36 +255,29 @@ def hierarchical(world, items, kind, everybody=False):
         share(world)
 
 
+@algorithm
 def hs1(world, kind=doubling):
     share(world)
     hierarchical(world, [[world.seal(node[0], {r.number for r in node})] for node in world.nodes], kind)
 
 
+@algorithm
 def hs2(world, kind=doubling):
     items = [[world.seal(r, {r.number}) for r in node] for node in world.nodes]
     share(world)
     hierarchical(world, items, kind)
 
 
+@algorithm
 def hs3(world, kind=doubling):
     items = [[world.seal(r, {r.number}) for r in node] for node in world.nodes]
     share(world)
     hierarchical(world, items, kind, everybody=True)
 
 
-ALGORITHMS = {'naive': naive, 'o-ring': o_ring, 'o-rd': o_rd, 'o-rd2': o_rd2, 'c-ring': c_ring,
-              'c-rd': c_rd, 'hs1': hs1, 'hs2': hs2, 'hs3': hs3}
-
-
-WITH_LEADERS = ('naive', 'hs1', 'hs2', 'hs3')
-
-
 def play(algorithm, nodes, m, leaders):
-    world = World(nodes, m)
-    if algorithm in WITH_LEADERS:
-        ALGORITHMS[algorithm](world, leaders)
-    else:
-        ALGORITHMS[algorithm](world)
+    world, run = World(nodes, m), ALGORITHMS[algorithm]
+    run(world, leaders) if run.__defaults__ else run(world)         # those with a kind of leaders
     return world
 
 

@@ -10,7 +10,7 @@ set -eu
 
 . "$SRC/tests/coll/forge/build.sh"
 cases=("$@")
-[ ${#cases[@]} -gt 0 ] || for algorithm in 1 2 3 4 5 6 7 8 9; do
+[ ${#cases[@]} -gt 0 ] || for algorithm in $(algorithms ALLGATHER | grep -nvx hop | cut -d: -f1); do
     cases+=("0:$algorithm:64")
 done
 

@@ -53,8 +53,8 @@ crash leak "$psk" aead=openssl -- 0 leak
 must_fail "$CASE_DIR/search" "$core" "$wire" "$tags" "$other" "$secrets"
 rm "$core"
 
-for provider in openssl ipsecmb boringssl sodium cryptopp; do
-    [ -e "$PREFIX/lib/ompi-crypt/mca_aead_$provider.so" ] || { echo "skipped: $provider is not built"; continue; }
+must test -e "$PREFIX/lib/ompi-crypt/mca_aead_openssl.so"
+for provider in $(ls "$PREFIX"/lib/ompi-crypt/mca_aead_*.so | sed 's/.*aead_\(.*\)\.so/\1/'); do
     bits=128
     [ "$provider" != sodium ] || bits=256       # all that it has
     echo "+ $provider"

@@ -54,13 +54,6 @@ while read -r name type; do
     esac
 done < "$CASE_DIR/table"
 
-# coll/cryptag numbers its algorithms as the table does.
-for operation in allgather alltoall bcast; do
-    names=$(tr '\n' ' ' < "$SRC/ompi/mca/coll/cryptag/coll_cryptag_rules.c" |
-        grep -o "OMPI_COLL_CRYPTAG_${operation^^}\] = {[^}]*}" | grep -o '"[^"]*"' | tr -d '"' | xargs)
-    must grep -qxF "coll_cryptag_${operation}_algorithm $names" "$CASE_DIR/table"
-done
-
 # Names of parameters as documents and examples write them: --mca NAME, OMPI_MCA_NAME,
 # NAME=VALUE; info keys of files look alike.  Open MPI's own are not looked at.
 ours='(crypt|pml_crypt|coll_cryptag|fs_crypt)_[a-z0-9_]*[a-z0-9]'

@@ -19,10 +19,9 @@ cp "$CASE_DIR/out" "$rules"
 cat "$rules"
 grep -q '^bcast 2x2 cyclic: times over those of auto' "$CASE_DIR/err" || fail "the tables: $(cat "$CASE_DIR/err")"
 # Small shapes first, since the last rule that applies counts; the smallest size begins at 0.
-same "what was measured" "$(for op in allgather:auto,hop,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3 \
-    bcast:auto,hop,binomial,chain alltoall:auto,hop,node,rows,pairs; do
+same "what was measured" "$(for op in allgather bcast alltoall; do
     for variant in "3x1 block" "2x2 block" "2x2 cyclic"; do for bytes in 1 8192; do
-        for c in $(tr ',' ' ' <<<"${op#*:}"); do echo "${op%:*} $variant $bytes $c"; done
+        for c in auto hop $(algorithms "${op^^}" | grep -vx hop); do echo "$op $variant $bytes $c"; done
     done; done
 done)" "$CASE_DIR/p.csv" pattern variant bytes column
 [ "$(awk '/^[a-z]/ && $5 == 0 { print $1, $2, $3, $4 }' "$rules")" = "$(for op in allgather bcast alltoall; do

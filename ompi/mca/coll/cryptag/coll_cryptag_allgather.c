@@ -12,16 +12,10 @@
 #include "ompi/mca/coll/base/coll_tags.h"
 #include "opal/util/output.h"
 
+#define FUNCTION_OF_RUN(name, function, word) [OMPI_COLL_CRYPTAG_##name] = ompi_coll_cryptag_##function,
+#define FUNCTION_OF_NAMED(name, word)
 static const ompi_coll_cryptag_run_fn_t run_fn[OMPI_COLL_CRYPTAG_ALGORITHMS] = {
-    [OMPI_COLL_CRYPTAG_NAIVE] = ompi_coll_cryptag_naive,
-    [OMPI_COLL_CRYPTAG_O_RING] = ompi_coll_cryptag_o_ring,
-    [OMPI_COLL_CRYPTAG_O_RD] = ompi_coll_cryptag_o_rd,
-    [OMPI_COLL_CRYPTAG_O_RD2] = ompi_coll_cryptag_o_rd2,
-    [OMPI_COLL_CRYPTAG_C_RING] = ompi_coll_cryptag_c_ring,
-    [OMPI_COLL_CRYPTAG_C_RD] = ompi_coll_cryptag_c_rd,
-    [OMPI_COLL_CRYPTAG_HS1] = ompi_coll_cryptag_hs1,
-    [OMPI_COLL_CRYPTAG_HS2] = ompi_coll_cryptag_hs2,
-    [OMPI_COLL_CRYPTAG_HS3] = ompi_coll_cryptag_hs3,
+    OPAL_CRYPT_ALLGATHERS(FUNCTION_OF_RUN, FUNCTION_OF_NAMED)
 };
 
 /* Packed blocks are stored one after the other in rank order.  dense: the user's

@@ -19,6 +19,7 @@
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi_compat.h"
 #include "ompi/request/request.h"
+#include "opal/mca/common/crypt/base/algorithms.h"
 #include "opal/mca/common/crypt/wire/group.h"
 
 #include "coll_cryptag_schedule.h"
@@ -35,38 +36,32 @@ typedef enum {
     OMPI_COLL_CRYPTAG_ALLTOALL = 3
 } ompi_coll_cryptag_operation_t;
 
-/* The algorithm: never renumber, either.  HOP: left to the component below; pml/crypt or
- * the transport seals every message by itself. */
+/* The algorithm, AUTO or a row of crypt/base/algorithms.h: OMPI_COLL_CRYPTAG_NAIVE, ..., _HOP; _BCAST_HOP, ...;
+ * _ALLTOALL_HOP, ... */
+#define OMPI_COLL_CRYPTAG_NUMBER_RUN(name, function, word) OMPI_COLL_CRYPTAG_##name,
+#define OMPI_COLL_CRYPTAG_NUMBER_NAMED(name, word) OMPI_COLL_CRYPTAG_##name,
+#define OMPI_COLL_CRYPTAG_NUMBERS(list) list(OMPI_COLL_CRYPTAG_NUMBER_RUN, OMPI_COLL_CRYPTAG_NUMBER_NAMED)
 typedef enum {
-    OMPI_COLL_CRYPTAG_AUTO = 0,
-    OMPI_COLL_CRYPTAG_NAIVE = 1,
-    OMPI_COLL_CRYPTAG_O_RING = 2,
-    OMPI_COLL_CRYPTAG_O_RD = 3,
-    OMPI_COLL_CRYPTAG_O_RD2 = 4,
-    OMPI_COLL_CRYPTAG_C_RING = 5,
-    OMPI_COLL_CRYPTAG_C_RD = 6,
-    OMPI_COLL_CRYPTAG_HS1 = 7,
-    OMPI_COLL_CRYPTAG_HS2 = 8,
-    OMPI_COLL_CRYPTAG_HS3 = 9,
-    OMPI_COLL_CRYPTAG_HOP = 10,
+    OMPI_COLL_CRYPTAG_AUTO,
+    OMPI_COLL_CRYPTAG_NUMBERS(OPAL_CRYPT_ALLGATHERS)
     OMPI_COLL_CRYPTAG_ALGORITHMS
 } ompi_coll_cryptag_algorithm_t;
 
-/* The same for MPI_Bcast and MPI_Alltoall. */
 typedef enum {
-    OMPI_COLL_CRYPTAG_BCAST_HOP = 1,
-    OMPI_COLL_CRYPTAG_BCAST_BINOMIAL = 2,
-    OMPI_COLL_CRYPTAG_BCAST_CHAIN = 3,
+    OMPI_COLL_CRYPTAG_BCAST_AUTO,
+    OMPI_COLL_CRYPTAG_NUMBERS(OPAL_CRYPT_BCASTS)
     OMPI_COLL_CRYPTAG_BCASTS
 } ompi_coll_cryptag_bcast_algorithm_t;
 
 typedef enum {
-    OMPI_COLL_CRYPTAG_ALLTOALL_HOP = 1,
-    OMPI_COLL_CRYPTAG_ALLTOALL_NODE = 2,
-    OMPI_COLL_CRYPTAG_ALLTOALL_PAIRS = 3,
-    OMPI_COLL_CRYPTAG_ALLTOALL_ROWS = 4,
+    OMPI_COLL_CRYPTAG_ALLTOALL_AUTO,
+    OMPI_COLL_CRYPTAG_NUMBERS(OPAL_CRYPT_ALLTOALLS)
     OMPI_COLL_CRYPTAG_ALLTOALLS
 } ompi_coll_cryptag_alltoall_algorithm_t;
+
+_Static_assert(OMPI_COLL_CRYPTAG_NAIVE == 1 && OMPI_COLL_CRYPTAG_HS3 == 9 && OMPI_COLL_CRYPTAG_HOP == 10
+               && OMPI_COLL_CRYPTAG_BCAST_CHAIN == 3 && OMPI_COLL_CRYPTAG_ALLTOALL_ROWS == 4,
+               "the numbers of algorithms are in the AAD");
 
 /* The paper's six metrics: docs/design/004-collectives.rst defines them. */
 typedef struct ompi_coll_cryptag_metrics {
@@ -307,14 +302,8 @@ void ompi_coll_cryptag_no_memory(ompi_communicator_t *comm, size_t bytes) __attr
 
 typedef void (*ompi_coll_cryptag_run_fn_t)(ompi_coll_cryptag_call_t *call);
 
-void ompi_coll_cryptag_naive(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_o_ring(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_o_rd(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_o_rd2(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_c_ring(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_c_rd(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_hs1(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_hs2(ompi_coll_cryptag_call_t *call);
-void ompi_coll_cryptag_hs3(ompi_coll_cryptag_call_t *call);
+#define OMPI_COLL_CRYPTAG_DECLARE_RUN(name, function, word) void ompi_coll_cryptag_##function(ompi_coll_cryptag_call_t *call);
+#define OMPI_COLL_CRYPTAG_DECLARE_NAMED(name, word)
+OPAL_CRYPT_ALLGATHERS(OMPI_COLL_CRYPTAG_DECLARE_RUN, OMPI_COLL_CRYPTAG_DECLARE_NAMED)
 
 #endif

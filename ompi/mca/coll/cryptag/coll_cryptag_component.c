@@ -174,16 +174,21 @@ bool ompi_coll_cryptag_usable(void)
     return false;
 }
 
+/* Each parameter of ours is part of it: one that differs between ranks would let them wait for each other. */
 uint32_t ompi_coll_cryptag_settings(void)
 {
-    const ompi_coll_cryptag_component_t *c = &mca_coll_cryptag_component;
-    const uint64_t numbers[] = {
-        (uint64_t) c->allgather_algorithm, (uint64_t) c->bcast_algorithm, (uint64_t) c->alltoall_algorithm,
-        c->fragment, c->shm_max, (uint64_t) opal_cryptproc_params.on_failure, ompi_common_cryptmpi_over_btl(),
-    };
-    uint32_t sum = ompi_coll_cryptag_sum(numbers, sizeof(numbers), OMPI_COLL_CRYPTAG_SUM_START);
+    const uint64_t others[] = { (uint64_t) opal_cryptproc_params.on_failure, ompi_common_cryptmpi_over_btl() };
+    uint32_t sum = ompi_coll_cryptag_sum(others, sizeof(others), OMPI_COLL_CRYPTAG_SUM_START);
 
-    return ompi_coll_cryptag_rules_sum(c->rules, sum);
+    for (int i = 0; i < PARAMETERS; i++) {
+        const opal_crypt_parameter_type_t type = opal_crypt_parameter_row(parameters[i].name)->type;
+
+        if (OPAL_CRYPT_PARAMETER_TEXT != type) {        /* the file of rules: by what it says, below */
+            sum = ompi_coll_cryptag_sum(parameters[i].storage,
+                                        OPAL_CRYPT_PARAMETER_SIZE == type ? sizeof(size_t) : sizeof(int), sum);
+        }
+    }
+    return ompi_coll_cryptag_rules_sum(mca_coll_cryptag_component.rules, sum);
 }
 
 void ompi_coll_cryptag_count(const ompi_coll_cryptag_call_t *call)

@@ -65,11 +65,12 @@ static const char *const operation_names[] = { "", "allgather", "bcast", "alltoa
 static const char *const mapping_names[] = { "any", "block", "cyclic" };
 
 enum { OPERATIONS = 4 };
+#define WORD_OF_RUN(name, function, word) word,
+#define WORD_OF_NAMED(name, word) word,
 static const char *const algorithm_names[OPERATIONS][OMPI_COLL_CRYPTAG_ALGORITHMS + 1] = {
-    [OMPI_COLL_CRYPTAG_ALLGATHER] = { "auto", "naive", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2",
-                                     "hs3", "hop" },
-    [OMPI_COLL_CRYPTAG_BCAST] = { "auto", "hop", "binomial", "chain" },
-    [OMPI_COLL_CRYPTAG_ALLTOALL] = { "auto", "hop", "node", "pairs", "rows" },
+    [OMPI_COLL_CRYPTAG_ALLGATHER] = { "auto", OPAL_CRYPT_ALLGATHERS(WORD_OF_RUN, WORD_OF_NAMED) },
+    [OMPI_COLL_CRYPTAG_BCAST] = { "auto", OPAL_CRYPT_BCASTS(WORD_OF_RUN, WORD_OF_NAMED) },
+    [OMPI_COLL_CRYPTAG_ALLTOALL] = { "auto", OPAL_CRYPT_ALLTOALLS(WORD_OF_RUN, WORD_OF_NAMED) },
 };
 
 const char *ompi_coll_cryptag_operation_name(ompi_coll_cryptag_operation_t operation)

@@ -2,7 +2,9 @@
 """What `mpicrypt bench` compares.  A column is MCA parameters and words for mpicrypt-mpi; `plain`, the base, is first."""
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from .jobs import Column, Plan
@@ -16,11 +18,18 @@ WHOLE = "crypt_transport=pml pml_crypt_t=0:1:4G aead=openssl coll=^cryptag"
 # On 5.0, coll/han takes precedence over coll/tuned.
 RING = "coll=^han coll_tuned_use_dynamic_rules=1 coll_tuned_allgather_algorithm=ring"
 SEALED = "--seal=BITS"
-COLLECTIVES = {
-    "allgather": "ring,hop,auto,naive,o-ring,o-rd,o-rd2,c-ring,c-rd,hs1,hs2,hs3",
-    "bcast": "auto,hop,binomial,chain",
-    "alltoall": "auto,hop,node,rows,pairs",
-}
+FIRST = {"allgather": "ring,hop,auto"}
+
+
+def _collectives() -> dict[str, str]:
+    """The columns of each: what every call may be left to, then the rows of the core's list of algorithms."""
+    lists = re.findall(r"^#define OPAL_CRYPT_(\w+)S\(RUN, NAMED\)((?:.*\\\n)+.*)",
+                       Path(__file__).with_name("algorithms.h").read_text(encoding="utf-8"), re.MULTILINE)
+    found = {name.lower(): [word for word in re.findall(r'"([a-z0-9-]+)"\)', rows) if word != "hop"] for name, rows in lists}
+    return {name: ",".join([FIRST.get(name, "auto,hop"), *words]) for name, words in found.items()}
+
+
+COLLECTIVES = _collectives()
 
 
 class Scheme(NamedTuple):

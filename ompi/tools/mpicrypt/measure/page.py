@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Callable
 
 from . import figure
+from .columns import COLLECTIVES
 from .figure import Panel
 from .launch import launch
 from .report import Report
@@ -26,8 +27,7 @@ from .verb import (FAILED, OK, Refusal, Tool, cannot_write, complain, data, desc
 ABOUT = {"speed": "How fast this machine seals and opens, by provider; no message is sent.", **described("bench", "patterns")}
 del ABOUT["nas"]
 # Single algorithms, and plain with other settings, are not compared with the papers.
-PARTS = {"plain", "tuned", "raised", "socket", "ring", "o-ring", "o-rd", "o-rd2", "c-ring", "c-rd", "hs1", "hs2", "hs3",
-         "binomial", "chain", "node", "rows", "pairs", "hop"}
+PARTS = {"plain", "tuned", "raised", "socket", *",".join(COLLECTIVES.values()).split(",")} - {"auto"}
 
 
 def _escaped(text: str) -> str:

@@ -5,6 +5,7 @@
  * table (params.def); shell/parameters compares it with what Open MPI knows, in every series.
  */
 #include "parameter.h"
+#include "algorithms.h"
 
 #include <ctype.h>
 #include <errno.h>

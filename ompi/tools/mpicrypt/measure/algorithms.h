@@ -1,0 +1,1 @@
+../../../../opal/mca/common/crypt/base/algorithms.h
