@@ -13,13 +13,13 @@
 /* Each file of tests/fuzz/CORPUS; how many there are. */
 static inline unsigned fuzz_corpus(const char *corpus, void (*replay)(const char *directory, const char *name))
 {
-    const char *places[] = { getenv("srcdir"), ".", "tests/unit" };
+    const char *directories[] = { getenv("srcdir"), ".", "tests/unit" };
     char path[1000];
     unsigned inputs = 0;
     DIR *directory = NULL;
 
-    for (size_t i = 0; NULL == directory && i < sizeof(places) / sizeof(places[0]); ++i) {
-        snprintf(path, sizeof(path), "%s/../fuzz/%s", NULL == places[i] ? "." : places[i], corpus);
+    for (size_t i = 0; NULL == directory && i < sizeof(directories) / sizeof(directories[0]); ++i) {
+        snprintf(path, sizeof(path), "%s/../fuzz/%s", NULL == directories[i] ? "." : directories[i], corpus);
         directory = opendir(path);
     }
     UNIT_REQUIRE(NULL != directory);

@@ -20,7 +20,7 @@
 
 #include "tests/unit/unit.h"
 
-enum { SEARCH_NEEDLE = 16, SEARCH_NEEDLES = 256, SEARCH_ROOM = 1 << 20, SEARCH_ZEROS = 4096 };
+enum { SEARCH_NEEDLE = 16, SEARCH_NEEDLES = 256, SEARCH_WINDOW = 1 << 20, SEARCH_ZEROS = 4096 };
 
 typedef struct {
     int count;
@@ -28,7 +28,7 @@ typedef struct {
     char name[SEARCH_NEEDLES][32];
     uint8_t starts[1 << 13];            /* a bit for each value of two first bytes */
     char maps[1 << 18];
-    uint8_t room[SEARCH_ROOM + SEARCH_NEEDLE];
+    uint8_t window[SEARCH_WINDOW + SEARCH_NEEDLE];
 } search_t;
 
 static search_t *search;
@@ -94,7 +94,7 @@ static inline int search_bytes(const uint8_t *bytes, size_t count, const char *w
  * what malloc reserves for threads, for example.  (Others may have touched shared memory.) */
 static inline bool search_worth(int pages, const char *line, unsigned long at, size_t bytes)
 {
-    uint64_t entries[SEARCH_ROOM / 4096 + 1];
+    uint64_t entries[SEARCH_WINDOW / 4096 + 1];
     const size_t count = (bytes + 4095) / 4096;
     unsigned long inode = 1;
     char shared = 's';
@@ -136,15 +136,15 @@ static inline int search_self(int loud)
         *end = 0;
         if ((uintptr_t) search != from) {
             /* Pieces overlap, so that a needle on their border is found. */
-            for (unsigned long at = from; at < to; at += SEARCH_ROOM) {
-                const size_t now = to - at < sizeof(search->room) ? to - at : sizeof(search->room);
+            for (unsigned long at = from; at < to; at += SEARCH_WINDOW) {
+                const size_t now = to - at < sizeof(search->window) ? to - at : sizeof(search->window);
 
                 if (!search_worth(pages, line, at, now)) {
                     continue;
                 }
-                got = pread(mem, search->room, now, (off_t) at);
+                got = pread(mem, search->window, now, (off_t) at);
                 if (0 < got) {
-                    found += search_bytes(search->room, (size_t) got, loud ? line : NULL);
+                    found += search_bytes(search->window, (size_t) got, loud ? line : NULL);
                     searched++;
                 }
             }

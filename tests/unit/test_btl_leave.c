@@ -83,7 +83,7 @@ static void *pour(void *opaque)
 }
 
 /* The socket takes all of the data, and not the close_notify behind it. */
-static void no_room_for_the_end(void)
+static void end_without_capacity(void)
 {
     static opal_btl_crypt_item_t items[2][MANY];
     opal_btl_crypt_item_t item;
@@ -310,7 +310,7 @@ int main(void)
     btl_start(tls);
     data_fill();
     ending();
-    no_room_for_the_end();
+    end_without_capacity();
     gone();
     replaced();
     replaced_and_left();

@@ -215,10 +215,10 @@ static void between(void)
 static struct {
     _Atomic unsigned at;                    /* the byte of `memory` that the man in the middle changes */
     _Atomic bool stop;
-    _Atomic uint64_t looks, wrong;
+    _Atomic uint64_t visits, wrong;
 } peep;
 
-static void *look(void *nothing)
+static void *peep_at_put(void *nothing)
 {
     const volatile uint8_t *bytes = memory;
 
@@ -227,18 +227,18 @@ static void *look(void *nothing)
         const uint8_t seen = bytes[at];
 
         peep.wrong += at == peep.at && 0xee != seen && data[at] != seen ? 1 : 0;
-        peep.looks++;
+        peep.visits++;
     }
     return nothing;
 }
 
 /* All that the first end has sent, to be sent again. */
-static size_t take_all(const ends_t *ends, uint8_t *wire, size_t room)
+static size_t take_all(const ends_t *ends, uint8_t *wire, size_t capacity)
 {
     size_t bytes = 0;
     ssize_t came;
 
-    while ((came = recv(ends->b->fd, wire + bytes, room - bytes, 0)) > 0) {
+    while ((came = recv(ends->b->fd, wire + bytes, capacity - bytes, 0)) > 0) {
         bytes += (size_t) came;
     }
     return bytes;
@@ -258,8 +258,8 @@ static void peeping(void)
     UNIT_GROUP("nobody sees in a window what was changed on its way");
     memset(memory, 0xee, sizeof(memory));
     peep.stop = false;
-    peep.looks = peep.wrong = 0;
-    UNIT_REQUIRE(0 == pthread_create(&thread, NULL, look, NULL));
+    peep.visits = peep.wrong = 0;
+    UNIT_REQUIRE(0 == pthread_create(&thread, NULL, peep_at_put, NULL));
     for (unsigned round = 0; round < ROUNDS; round++) {
         const unsigned record = round % RECORDS, byte = round * 89 % OPAL_CRYPT_TLS_RECORD_PLAIN_MAX;
         const size_t header = OPAL_BTL_CRYPT_HEADER_MAX + OPAL_CRYPT_TLS_RECORD_OVERHEAD;
@@ -287,8 +287,8 @@ static void peeping(void)
     peep.stop = true;
     pthread_join(thread, NULL);
     printf("  %llu of %llu looks saw it, and %u of %d puts left something\n", (unsigned long long) peep.wrong,
-           (unsigned long long) peep.looks, left, ROUNDS);
-    UNIT_CHECK(peep.looks > ROUNDS && 0 == peep.wrong && 0 == left);
+           (unsigned long long) peep.visits, left, ROUNDS);
+    UNIT_CHECK(peep.visits > ROUNDS && 0 == peep.wrong && 0 == left);
 }
 
 int main(void)

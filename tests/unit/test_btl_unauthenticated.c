@@ -36,7 +36,7 @@ static void listener_make(void)
 }
 
 /* The next end of a pair, whose other one is a stranger. */
-static int stranger(void)
+static int unauthenticated_end(void)
 {
     int pair[2];
 
@@ -66,7 +66,7 @@ static void what_they_say(void)
     UNIT_GROUP("nothing that is no hello is answered, and no object of OpenSSL is made for it");
     listener_make();
     for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
-        const int fd = stranger();
+        const int fd = unauthenticated_end();
 
         UNIT_CHECK(0 < send(fd, says[i], 5 + strlen(says[i] + 5), MSG_NOSIGNAL));
         opal_btl_crypt_link_drive(listener.unauthenticated.links[0]);
@@ -77,7 +77,7 @@ static void what_they_say(void)
     }
     UNIT_GROUP("a hello of the right form, under another key, byte by byte, and with every byte changed");
     for (size_t at = 0; at < 2; at++) {
-        const int fd = stranger();
+        const int fd = unauthenticated_end();
 
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_handshake_connect(btl_engine.tls, tls_group, &identity, &psk, &client));
         flight = tls_output(client);
@@ -92,7 +92,7 @@ static void what_they_say(void)
         close(fd);
     }
     for (size_t at = 0; at < flight.bytes; at++) {
-        const int fd = stranger();
+        const int fd = unauthenticated_end();
 
         flight.data[at] ^= 0x20;
         UNIT_CHECK(0 < send(fd, flight.data, flight.bytes, MSG_NOSIGNAL));
@@ -112,7 +112,7 @@ static void how_many(void)
     UNIT_GROUP("64, the oldest goes first");
     listener_make();
     for (int i = 0; i < OPAL_BTL_CRYPT_UNAUTHENTICATED + 10; i++) {
-        fds[i] = stranger();
+        fds[i] = unauthenticated_end();
         UNIT_CHECK(listener.unauthenticated.count == (i < OPAL_BTL_CRYPT_UNAUTHENTICATED ? i + 1 : OPAL_BTL_CRYPT_UNAUTHENTICATED));
     }
     for (int i = 0; i < OPAL_BTL_CRYPT_UNAUTHENTICATED + 10; i++) {
@@ -128,7 +128,7 @@ static void how_many(void)
     opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000));       /* an hour of computing */
     UNIT_CHECK(0 == listener.unauthenticated.count && OPAL_BTL_CRYPT_UNAUTHENTICATED + 10 == closed);
     listener_make();
-    close(stranger());
+    close(unauthenticated_end());
     for (int i = 1; i <= 100; i++) {
         opal_btl_crypt_listen_poll(&listener, UINT64_C(3600000000) * (uint64_t) i);
     }
@@ -182,7 +182,7 @@ static void whom_we_know(void)
     opal_btl_crypt_link_send_hello(server);
     opal_btl_crypt_link_send_hello(client);
     for (int i = 0; i < 100; i++) {
-        flood[i] = stranger();
+        flood[i] = unauthenticated_end();
     }
     for (int i = 0; i < 1000 && OPAL_BTL_CRYPT_OPEN != client->state; i++) {
         opal_btl_crypt_link_read(client);
@@ -261,7 +261,7 @@ static void who_was_answered(void)
     client = caller(&server);
     UNIT_CHECK(0 == listener.unauthenticated.count && 1 == listener.half_open.count);
     for (int i = 0; i < 100; i++) {
-        flood[i] = stranger();
+        flood[i] = unauthenticated_end();
     }
     for (uint64_t at = 5000; at <= UINT64_C(60000000); at += 5000) {
         opal_btl_crypt_listen_poll(&listener, at);

@@ -82,7 +82,7 @@ static void begin_direction(const vector_block_t *vector)
 }
 
 /* A record begins a frame, and has no byte of another one; or it is the rest of a put. */
-static void look_at(const uint8_t *plain, size_t bytes, bool first)
+static void check_plain(const uint8_t *plain, size_t bytes, bool first)
 {
     opal_btl_crypt_frame_t frame;
     size_t length;
@@ -115,7 +115,7 @@ static void conversation(const vector_block_t *vector)
     if (bytes > 0) {
         const struct iovec piece = {plain, bytes};
 
-        look_at(plain, bytes, 0 == field(vector, "number"));
+        check_plain(plain, bytes, 0 == field(vector, "number"));
         UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_tls_records_seal(ends[0], &piece, 1, wire, sizeof(wire), &wire_bytes));
     } else {
         wire_bytes = OPAL_CRYPT_TLS_RECORD_CLOSE;

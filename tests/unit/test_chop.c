@@ -98,11 +98,11 @@ static void whole(uint64_t total)
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_seal(ends.a, &here, &shape, plain, first, &counter, &sealing));
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_segment_seal(sealing, 1, plain, segment));
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_crypt_segment_seal(sealing, 2, plain, segment));
-    for (size_t room = 0; room < total; ++room) {
+    for (size_t capacity = 0; capacity < total; ++capacity) {
         memset(back, 0xa5, sizeof(back));
-        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_first_open(ends.b, &here, first, total + 40, back, room, &seen,
+        UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == opal_crypt_first_open(ends.b, &here, first, total + 40, back, capacity, &seen,
                                                                 &seen_counter, &opening));
-        UNIT_CHECK(all_zero(back, room) && 0xa5 == back[room]);         /* and not a byte behind it */
+        UNIT_CHECK(all_zero(back, capacity) && 0xa5 == back[capacity]);         /* and not a byte behind it */
     }
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_first_open(ends.b, &here, first, total + 40, back, total, &seen,
                                                         &seen_counter, &opening));

@@ -80,19 +80,19 @@ static void seed_of(const char *path)
 
     snprintf(command, sizeof(command), "openssl pkey -in '%s' -outform DER | tail -c 32", path);
     out = popen(command, "r");
-    setvbuf(out, (char *) search->room, _IOFBF, 4096);
-    UNIT_REQUIRE(NULL != out && 32 == fread(search->room + 8192, 1, 32, out));
+    setvbuf(out, (char *) search->window, _IOFBF, 4096);
+    UNIT_REQUIRE(NULL != out && 32 == fread(search->window + 8192, 1, 32, out));
     pclose(out);
-    search_add("certificate's key", search->room + 8192);
+    search_add("certificate's key", search->window + 8192);
 }
 
 /* The psk on its way to its file: only in memory that is not searched. */
 static void use_keys(void)
 {
     opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
-    opal_crypt_group_secret_t *secret = (void *) (search->room + 4096);
-    uint8_t *psk = search->room, (*members)[32] = (void *) (search->room + 1024), frame[1000] = { 0 };
-    char *text = (char *) search->room + 512;
+    opal_crypt_group_secret_t *secret = (void *) (search->window + 4096);
+    uint8_t *psk = search->window, (*members)[32] = (void *) (search->window + 1024), frame[1000] = { 0 };
+    char *text = (char *) search->window + 512;
     const void *record;
     size_t bytes;
     uint64_t counter;
@@ -126,7 +126,7 @@ static void use_keys(void)
     } else {
         printf("  skipped: no certificates, as there is no openssl program\n");
     }
-    memset(search->room, 0, 8192 + 64);
+    memset(search->window, 0, 8192 + 64);
 }
 
 /* ---- the child ---- */

@@ -31,28 +31,28 @@ static char *whole(const char *name)
 static void read_help(void)
 {
     char *text = whole("help-opal-common-crypt.txt"), *line, *rest = text;
-    int places = 1;
+    int definitions = 1;
 
     UNIT_GROUP("every entry has one place for the detail");
     while (NULL != (line = strsep(&rest, "\n"))) {
         if ('[' == line[0]) {
-            UNIT_CHECK(1 == places);
+            UNIT_CHECK(1 == definitions);
             UNIT_REQUIRE(topic_count < TOPICS && strlen(line) < sizeof(topics[0]));
             memcpy(topics[topic_count], line + 1, strlen(line) - 2);
             for (int i = 0; i < topic_count; ++i) {
                 UNIT_CHECK(0 != strcmp(topics[i], topics[topic_count]));
             }
             topic_count++;
-            places = 0;
+            definitions = 0;
         } else if ('#' != line[0]) {
             UNIT_CHECK(strlen(line) <= 79);
             for (char *p = line; NULL != (p = strchr(p, '%')); ++p) {
                 UNIT_CHECK('s' == p[1]);
-                places++;
+                definitions++;
             }
         }
     }
-    UNIT_CHECK(1 == places && topic_count > 50);
+    UNIT_CHECK(1 == definitions && topic_count > 50);
     free(text);
 }
 
@@ -100,11 +100,11 @@ static void scan(const char *name, regex_t *pattern)
     free(text);
 }
 
-static void enter(const char *room)
+static void enter(const char *relative)
 {
     const char *source = getenv("srcdir");
 
-    snprintf(directory, sizeof(directory), "%s/../../%s", NULL == source ? "." : source, room);
+    snprintf(directory, sizeof(directory), "%s/../../%s", NULL == source ? "." : source, relative);
 }
 
 static void scan_all(regex_t *pattern, regex_t *library)
@@ -129,7 +129,7 @@ static void scan_all(regex_t *pattern, regex_t *library)
 
 int main(void)
 {
-    static const char *const rooms[] = {"opal/mca/common/crypt/base", "opal/mca/common/crypt/identity",
+    static const char *const directories[] = {"opal/mca/common/crypt/base", "opal/mca/common/crypt/identity",
                                         "opal/mca/common/crypt/tls", "opal/mca/common/crypt/wire",
                                         "opal/mca/common/cryptfile/keystore",
                                         "opal/mca/common/cryptfile/file", "ompi/tools/mpicrypt/key"};
@@ -142,8 +142,8 @@ int main(void)
     UNIT_REQUIRE(0 == regcomp(&pattern, "\"((auth|clocks|fips|keygen|munge|no|node|psk|record|secret|shared|tls|trust|x509)"
                                         "(-[a-z0-9]+)+)\"", REG_EXTENDED));
     UNIT_REQUIRE(0 == regcomp(&library, "\"(library)\"", REG_EXTENDED));
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); ++i) {
-        enter(rooms[i]);
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); ++i) {
+        enter(directories[i]);
         scan_all(&pattern, &library);
     }
     regfree(&pattern);

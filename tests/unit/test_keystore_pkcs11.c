@@ -14,12 +14,12 @@
 
 static const char *module_path(void)
 {
-    static const char *const places[] = {"/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/softhsm/libsofthsm2.so",
+    static const char *const libraries[] = {"/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/softhsm/libsofthsm2.so",
                                          "/usr/local/lib/softhsm/libsofthsm2.so"};
 
-    for (unsigned i = 0; i < sizeof(places) / sizeof(*places); ++i) {
-        if (0 == access(places[i], R_OK)) {
-            return places[i];
+    for (unsigned i = 0; i < sizeof(libraries) / sizeof(*libraries); ++i) {
+        if (0 == access(libraries[i], R_OK)) {
+            return libraries[i];
         }
     }
     return NULL;

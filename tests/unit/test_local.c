@@ -101,7 +101,7 @@ static void test_differences(opal_crypt_options_t psk)
     differs(psk, theirs, "record-parameter", "crypt_scope: internode here, all there");
 }
 
-static void test_places(opal_crypt_options_t psk)
+static void test_psk_paths(opal_crypt_options_t psk)
 {
     opal_crypt_local_t *a = fixture_local(&psk, 0), *b = fixture_local(&psk, 1), *beside;
     opal_crypt_identity_t identity = fixture_identity(0);
@@ -271,13 +271,13 @@ static void test_fips(bool begun)
 static void test_instances(opal_crypt_options_t psk)
 {
     UNIT_GROUP("each life of a process has a number, which its record tells");
-    for (uint32_t life = 0; life < 3; ++life) {
+    for (uint32_t instance = 0; instance < 3; ++instance) {
         opal_crypt_identity_t identity = fixture_identity(0);
         opal_crypt_local_t *local = NULL;
 
         identity.instance = opal_crypt_instance();
         UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_local_create(&psk, &identity, &local, NULL));
-        UNIT_CHECK(life == local->record.instance);
+        UNIT_CHECK(instance == local->record.instance);
         opal_crypt_local_destroy(local);
     }
 }
@@ -302,7 +302,7 @@ int main(void)
     test_agreement(psk, "psk");
     test_agreement(fixture_options(OPAL_CRYPT_AUTH_NONE), "none");
     test_differences(psk);
-    test_places(psk);
+    test_psk_paths(psk);
     test_clocks(psk);
     test_weak_key();
     test_none_changed();

@@ -29,7 +29,7 @@ static const char *object(unsigned uid)
 }
 
 /* What a process of user `uid` is told, once it has a byte from `gate`. */
-static pid_t ask(unsigned uid, int gate, int out)
+static pid_t ask(unsigned uid, int start, int out)
 {
     pid_t child = fork();
 
@@ -40,7 +40,7 @@ static pid_t ask(unsigned uid, int gate, int out)
         if (uid != geteuid() && (0 != setgid(user) || 0 != setuid(uid))) {
             _exit(1);
         }
-        if (gate >= 0 && 1 != read(gate, &byte, 1)) {
+        if (start >= 0 && 1 != read(start, &byte, 1)) {
             _exit(1);
         }
         answer.rc = opal_crypt_node_identity(answer.boot_id, answer.node_nonce, &answer.why);
@@ -90,23 +90,23 @@ static void test_race(void)
     UNIT_GROUP("processes that start at once agree; a new object has new bytes");
     for (int round = 0; round < 20; ++round) {
         answer_t answers[PROCESSES];
-        int gate[2], out[2], same = 1;
+        int start[2], out[2], same = 1;
 
         unlink(object(user));
-        UNIT_REQUIRE(0 == pipe(gate) && 0 == pipe(out));
+        UNIT_REQUIRE(0 == pipe(start) && 0 == pipe(out));
         for (int i = 0; i < PROCESSES; ++i) {
-            ask(user, gate[0], out[1]);
+            ask(user, start[0], out[1]);
         }
         close(out[1]);
-        UNIT_REQUIRE(PROCESSES == write(gate[1], "............", PROCESSES));
+        UNIT_REQUIRE(PROCESSES == write(start[1], "............", PROCESSES));
         for (int i = 0; i < PROCESSES; ++i) {
             UNIT_REQUIRE((ssize_t) sizeof(answers[i]) == read(out[0], &answers[i], sizeof(answers[i])));
             same = same && 0 == answers[i].rc && 0 == memcmp(answers[i].node_nonce, answers[0].node_nonce, 16);
         }
         while (wait(NULL) > 0) {
         }
-        close(gate[0]);
-        close(gate[1]);
+        close(start[0]);
+        close(start[1]);
         close(out[0]);
         UNIT_CHECK(same && 0 != memcmp(before, answers[0].node_nonce, 16));
         memcpy(before, answers[0].node_nonce, 16);

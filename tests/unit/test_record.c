@@ -190,14 +190,14 @@ static void test_version(const opal_crypt_local_t *local, const opal_crypt_local
 int main(void)
 {
     opal_crypt_options_t options = fixture_options(OPAL_CRYPT_AUTH_PSK);
-    opal_crypt_local_t *local, *peer, *stranger;
+    opal_crypt_local_t *local, *peer, *unauthenticated;
 
     fixture_begin();
     options.psk_file = fixture_file("psk", FIXTURE_PSK, 0600);
     local = fixture_local(&options, 0);
     peer = fixture_local(&options, 1);
     options.psk_file = fixture_file("other", psk_other, 0600);
-    stranger = fixture_local(&options, 1);
+    unauthenticated = fixture_local(&options, 1);
 
     opal_crypt_schedule_destroy(fixture_schedule(local, peer));
     test_lengths(local, peer);
@@ -208,12 +208,12 @@ int main(void)
     test_version(local, peer);
 
     UNIT_GROUP("the holder of another psk is refused");
-    UNIT_CHECK(fixture_peer_refused(local, stranger, "record-authenticator", "4711 rank 1"));
+    UNIT_CHECK(fixture_peer_refused(local, unauthenticated, "record-authenticator", "4711 rank 1"));
     UNIT_CHECK(!fixture_peer_refused(local, peer, "record-authenticator", ""));
 
     opal_crypt_local_destroy(local);
     opal_crypt_local_destroy(peer);
-    opal_crypt_local_destroy(stranger);
+    opal_crypt_local_destroy(unauthenticated);
     opal_crypt_secmem_finalize();
     return unit_done();
 }

@@ -144,7 +144,7 @@ static void test_directories(void)
 }
 
 /* A file of the kernel's own: ours, mode 0400, regular, on no local disk. */
-static void test_places(void)
+static void test_paths(void)
 {
     static const char path[] = "/proc/self/environ";
     opal_crypt_options_t options = with_psk(path);
@@ -249,7 +249,7 @@ int main(void)
     test_contents();
     test_kinds();
     test_directories();
-    test_places();
+    test_paths();
     test_default();
     opal_crypt_secmem_finalize();
     return unit_done();

@@ -189,7 +189,7 @@ static void reconnects(void)
 
 /* The same ranks again and again, with a key pair a life: counters start at 0
  * in each, and no key is an old one. */
-static void lives(void)
+static void instances(void)
 {
     opal_crypt_local_t *b = process(1, 0);
 
@@ -423,7 +423,7 @@ int main(int count, char **arguments)
     UNIT_GROUP("%d reconnects of one pair of keys", ROUNDS);
     reconnects();
     UNIT_GROUP("%d lives of one rank", ROUNDS);
-    lives();
+    instances();
     UNIT_GROUP("an earlier instance");
     old_instance();
     UNIT_GROUP("%d threads at first contact", THREADS);

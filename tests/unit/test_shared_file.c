@@ -11,7 +11,7 @@
 
 #include "opal/mca/common/crypt/base/shared_file.h"
 
-enum { STRANGER = 4711, SELF = 4712 };
+enum { OTHER_USER = 4711, SELF = 4712 };
 
 static opal_crypt_why_t why;
 static bool made;
@@ -72,7 +72,7 @@ static void test_files(void)
     refused(opal_crypt_shared_file_open(other, 3, &fd, &why), "No such file");
     refused_file(fixture_path("file/file"), "Not a directory");
     if (0 == geteuid()) {
-        UNIT_REQUIRE(0 == chown(fixture_file("file", "abc", 0600), STRANGER, STRANGER));
+        UNIT_REQUIRE(0 == chown(fixture_file("file", "abc", 0600), OTHER_USER, OTHER_USER));
         refused_file(path, "belongs to user id 4711, this process runs as 0");
         unlink(path);
     } else {
@@ -111,7 +111,7 @@ static void test_directories(void)
     UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_shared_file_make(fixture_path("dir/not/there"), &made, &why) && !made);
     if (0 == geteuid()) {
         UNIT_GROUP("another user's directory");
-        UNIT_REQUIRE(0 == chmod(directory, 01777) && 0 == chown(directory, STRANGER, STRANGER));
+        UNIT_REQUIRE(0 == chmod(directory, 01777) && 0 == chown(directory, OTHER_USER, OTHER_USER));
         refused_file(file, "\"dir\" on the way to it belongs to user id 4711");
         UNIT_REQUIRE(0 == chown(directory, 0, 0));
     }
@@ -128,7 +128,7 @@ static void test_segments(void)
     refused(opal_crypt_shared_segment(open, &why), "has the mode 0660");
     if (0 == geteuid()) {
         UNIT_REQUIRE(0 == shmctl(id, IPC_STAT, &status));
-        status.shm_perm.uid = STRANGER;
+        status.shm_perm.uid = OTHER_USER;
         UNIT_REQUIRE(0 == shmctl(id, IPC_SET, &status));
         refused(opal_crypt_shared_segment(id, &why), "belongs to user id 4711");
     }
@@ -193,7 +193,7 @@ static bool put(const char *path, const char *text)
 }
 
 /* Root of the node and the stranger look alike there. */
-static int look_from_inside(void)
+static int inspect_inside(void)
 {
     /* Without this, a process that changed its user may not write to /proc/self. */
     if (0 != setresgid(SELF, SELF, SELF) || 0 != setresuid(SELF, SELF, SELF) || 0 != prctl(PR_SET_DUMPABLE, 1)
@@ -231,12 +231,12 @@ static void test_namespace(void)
     other = fixture_file("box/mine/other", "abc", 0600);
     its = fixture_file("box/its/file", "abc", 0600);
     UNIT_REQUIRE(0 == chown(fixture_path("box/mine"), SELF, SELF) && 0 == chown(mine, SELF, SELF)
-                 && 0 == chown(fixture_path("box/its"), STRANGER, STRANGER) && 0 == chown(its, SELF, SELF)
-                 && 0 == chown(other, STRANGER, STRANGER));
+                 && 0 == chown(fixture_path("box/its"), OTHER_USER, OTHER_USER) && 0 == chown(its, SELF, SELF)
+                 && 0 == chown(other, OTHER_USER, OTHER_USER));
     child = fork();
     UNIT_REQUIRE(child >= 0);
     if (0 == child) {
-        _exit(look_from_inside());
+        _exit(inspect_inside());
     }
     UNIT_REQUIRE(child == waitpid(child, &status, 0) && WIFEXITED(status));
     if (77 == WEXITSTATUS(status)) {

@@ -216,7 +216,7 @@ static void test_gone(void)
     unlinkat(at, name, 0);
 }
 
-static void test_no_room(void)
+static void test_full(void)
 {
     const opal_crypt_status_who_t who = somebody(6);
     int error = 0;
@@ -239,7 +239,7 @@ int main(void)
     test_hostile();
     test_text();
     test_gone();
-    test_no_room();
+    test_full();
     rmdir(directory);
     return unit_done();
 }

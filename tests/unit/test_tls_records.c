@@ -46,13 +46,13 @@ static size_t seal(opal_crypt_tls_records_t *records, const void *plain, size_t 
     return wire_bytes;
 }
 
-static int open_one(opal_crypt_tls_records_t *records, uint8_t *from, size_t bytes, size_t room, size_t *plain_bytes)
+static int open_one(opal_crypt_tls_records_t *records, uint8_t *from, size_t bytes, size_t capacity, size_t *plain_bytes)
 {
     opal_crypt_tls_record_kind_t kind;
     int rc;
 
     memset(back, 0xee, sizeof(back));
-    rc = opal_crypt_tls_records_open(records, from, bytes, back, room, plain_bytes, &kind);
+    rc = opal_crypt_tls_records_open(records, from, bytes, back, capacity, plain_bytes, &kind);
     return OPAL_CRYPT_OK == rc && OPAL_CRYPT_TLS_RECORD_DATA != kind ? 1 + (int) kind : rc;
 }
 
@@ -124,7 +124,7 @@ static void pieces(void)
 }
 
 /* The caller's memory behind a record is its own. */
-static void rooms(void)
+static void capacities(void)
 {
     static const size_t lengths[] = {1, 4, 5, 6, 64, 65, 5000, MOST};
     pair_t pair = pair_make(OPAL_AEAD_AES_256_GCM, OPAL_CRYPT_TLS_RECORDS_RENEW);
@@ -352,7 +352,7 @@ int main(void)
     sizes(OPAL_AEAD_AES_256_GCM);
     sizes(OPAL_AEAD_CHACHA20_POLY1305);
     pieces();
-    rooms();
+    capacities();
     every_byte(1);
     every_byte(100);
     order();

@@ -124,20 +124,20 @@ static void odd_client(const char *what, odd_t odd, uint8_t psk, unsigned asked)
 static void odd_clients(void)
 {
     opal_crypt_tls_identity_t identity = tls_identity();
-    uint8_t stranger[OPAL_CRYPT_TLS_IDENTITY_BYTES], other[OPAL_CRYPT_TLS_IDENTITY_BYTES], longer[OPAL_CRYPT_TLS_IDENTITY_BYTES + 1] = {0};
+    uint8_t unknown[OPAL_CRYPT_TLS_IDENTITY_BYTES], other[OPAL_CRYPT_TLS_IDENTITY_BYTES], longer[OPAL_CRYPT_TLS_IDENTITY_BYTES + 1] = {0};
 
     identity.claimed = tls_name(99);
-    opal_crypt_tls_identity_pack(&identity, stranger);
+    opal_crypt_tls_identity_pack(&identity, unknown);
     identity = (opal_crypt_tls_identity_t) {.claimed = tls_name(1), .wanted = tls_name(2)};
     opal_crypt_tls_identity_pack(&identity, other);
-    memcpy(longer, stranger, sizeof(stranger));
+    memcpy(longer, unknown, sizeof(unknown));
 
     odd_client("another key", (odd_t) {0}, 8, 1);
-    odd_client("a name outside of the job", (odd_t) {.identity = stranger, .identity_bytes = sizeof(stranger)}, 7, 1);
+    odd_client("a name outside of the job", (odd_t) {.identity = unknown, .identity_bytes = sizeof(unknown)}, 7, 1);
     odd_client("another process in mind", (odd_t) {.identity = other, .identity_bytes = sizeof(other)}, 7, 0);
     odd_client("an identity that is too long", (odd_t) {.identity = longer, .identity_bytes = sizeof(longer)}, 7, 0);
-    odd_client("an identity that is too short", (odd_t) {.identity = stranger, .identity_bytes = sizeof(stranger) - 1}, 7, 0);
-    odd_client("an identity of another kind", (odd_t) {.identity = longer + 1, .identity_bytes = sizeof(stranger)}, 7, 0);
+    odd_client("an identity that is too short", (odd_t) {.identity = unknown, .identity_bytes = sizeof(unknown) - 1}, 7, 0);
+    odd_client("an identity of another kind", (odd_t) {.identity = longer + 1, .identity_bytes = sizeof(unknown)}, 7, 0);
     odd_client("no PSK", (odd_t) {.no_psk = true}, 7, 0);
     odd_client("a certificate instead", (odd_t) {.no_psk = true, .certificate = true}, 7, 0);
     odd_client("tickets in mind", (odd_t) {.tickets = true}, 7, 0);

@@ -184,7 +184,7 @@ static void test_directories(int which)
 }
 
 /* A regular file of root's that is on no local disk, and has more bytes than it says. */
-static void test_places(int which)
+static void test_trusted_paths(int which)
 {
     static const char path[] = "/proc/version";
     opal_crypt_options_t options = with(which, path);
@@ -216,7 +216,7 @@ int main(void)
         test_files(which);
         test_links(which);
         test_directories(which);
-        test_places(which);
+        test_trusted_paths(which);
         test_damaged(which);
     }
     test_combined();

@@ -170,12 +170,12 @@ static inline bool tls_shake(opal_crypt_handshake_t *client, opal_crypt_handshak
 /* `data` as records of `from`, opened one by one by `to`: do the same bytes come out? */
 static inline bool tls_carry(opal_crypt_tls_records_t *from, opal_crypt_tls_records_t *to, const uint8_t *data, size_t bytes)
 {
-    const size_t room = opal_crypt_tls_records_bytes(from, bytes);
+    const size_t capacity = opal_crypt_tls_records_bytes(from, bytes);
     const struct iovec piece = {(void *) (uintptr_t) data, bytes};
-    uint8_t *wire = malloc(room), *back = malloc(bytes + 1);
+    uint8_t *wire = malloc(capacity), *back = malloc(bytes + 1);
     opal_crypt_tls_record_kind_t kind;
     size_t wire_bytes = 0, at = 0, got = 0, one, plain;
-    bool good = OPAL_CRYPT_OK == opal_crypt_tls_records_seal(from, &piece, 1, wire, room, &wire_bytes) && wire_bytes <= room;
+    bool good = OPAL_CRYPT_OK == opal_crypt_tls_records_seal(from, &piece, 1, wire, capacity, &wire_bytes) && wire_bytes <= capacity;
 
     while (good && at < wire_bytes) {
         good = OPAL_CRYPT_OK == opal_crypt_tls_records_next(to, wire + at, wire_bytes - at, &one)

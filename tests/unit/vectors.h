@@ -22,13 +22,13 @@ typedef struct vector_block {
 /* tests/vectors/NAME, found from where the tests are built or run. */
 static inline FILE *vector_file(const char *name)
 {
-    const char *places[] = { getenv("srcdir"), ".", "tests/unit" };
+    const char *directories[] = { getenv("srcdir"), ".", "tests/unit" };
     char path[1024];
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); ++i) {
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); ++i) {
         FILE *file;
 
-        snprintf(path, sizeof(path), "%s/../vectors/%s", NULL == places[i] ? "." : places[i], name);
+        snprintf(path, sizeof(path), "%s/../vectors/%s", NULL == directories[i] ? "." : directories[i], name);
         if (NULL != (file = fopen(path, "r"))) {
             return file;
         }
@@ -49,10 +49,10 @@ static inline void vector_clear(vector_block_t *block)
 static inline int vector_next(FILE *file, vector_block_t *block)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
 
     vector_clear(block);
-    while (getline(&line, &room, file) > 0) {
+    while (getline(&line, &capacity, file) > 0) {
         char *equals = strstr(line, " = ");
 
         line[strcspn(line, "\n")] = 0;
@@ -94,12 +94,12 @@ static inline const char *vector_text(const vector_block_t *block, const char *n
 }
 
 /* Hexadecimal into `out`; the number of bytes. */
-static inline size_t vector_hex(const char *text, uint8_t *out, size_t room)
+static inline size_t vector_hex(const char *text, uint8_t *out, size_t capacity)
 {
     size_t bytes = strlen(text) / 2;
 
-    if (bytes > room) {
-        fprintf(stderr, "a vector is longer than %zu bytes\n", room);
+    if (bytes > capacity) {
+        fprintf(stderr, "a vector is longer than %zu bytes\n", capacity);
         exit(1);
     }
     for (size_t i = 0; i < bytes; ++i) {
@@ -111,9 +111,9 @@ static inline size_t vector_hex(const char *text, uint8_t *out, size_t room)
     return bytes;
 }
 
-static inline size_t vector_bytes(const vector_block_t *block, const char *name, uint8_t *out, size_t room)
+static inline size_t vector_bytes(const vector_block_t *block, const char *name, uint8_t *out, size_t capacity)
 {
-    return vector_hex(vector_text(block, name), out, room);
+    return vector_hex(vector_text(block, name), out, capacity);
 }
 
 #endif

@@ -102,12 +102,12 @@ static int agree_on(const ompio_file_t *fh, bool had)
 int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size_t count, uint8_t **all, int **counts)
 {
     struct ompi_communicator_t *comm = fh->f_comm;
-    int mine = count < INT_MAX ? (int) count : INT_MAX, *places = calloc((size_t) fh->f_size, sizeof(*places));
+    int mine = count < INT_MAX ? (int) count : INT_MAX, *displacements = calloc((size_t) fh->f_size, sizeof(*displacements));
     size_t total = 0, own = 0;
 
     *counts = calloc((size_t) fh->f_size, sizeof(**counts));
     *all = NULL;
-    int rc = agree_on(fh, NULL != places && NULL != *counts);
+    int rc = agree_on(fh, NULL != displacements && NULL != *counts);
     const bool had = OMPI_SUCCESS == rc;
     if (had) {
         rc = comm->c_coll->coll_allgather(&mine, 1, MPI_INT, *counts, 1, MPI_INT, comm, comm->c_coll->coll_allgather_module);
@@ -115,7 +115,7 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
     for (int i = 0; OMPI_SUCCESS == rc && i < fh->f_size; ++i) {
         const int bytes_of_one = (*counts)[i];
 
-        places[i] = (int) total;
+        displacements[i] = (int) total;
         own = i == fh->f_rank ? total : own;
         total += bytes_of_one < 0 ? INT_MAX : (size_t) bytes_of_one;
         rc = i == fh->f_rank && mine != bytes_of_one ? OMPI_ERROR
@@ -127,12 +127,12 @@ int ompi_common_cryptmpio_gather(const ompio_file_t *fh, const void *bytes, size
     }
     if (OMPI_SUCCESS == rc) {
         rc = comm->c_coll->coll_allgatherv((void *) (uintptr_t) bytes, mine, MPI_BYTE, *all,
-                                           ompi_common_cryptmpi_counts(*counts), ompi_common_cryptmpi_disps(places), MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
+                                           ompi_common_cryptmpi_counts(*counts), ompi_common_cryptmpi_disps(displacements), MPI_BYTE, comm, comm->c_coll->coll_allgatherv_module);
     }
     if (OMPI_SUCCESS == rc) {
         rc = agree_on(fh, 0 == mine || 0 == memcmp(*all + own, bytes, (size_t) mine));
     }
-    free(places);
+    free(displacements);
     return rc;
 }
 

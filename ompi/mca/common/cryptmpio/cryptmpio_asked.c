@@ -192,14 +192,14 @@ void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state)
 /* ---- regions ---- */
 
 /* The map that set_default_map makes of the same request. */
-static bool is_default(const opal_cryptfile_map_t *map, const ompi_common_cryptmpio_look_t *look)
+static bool is_default(const opal_cryptfile_map_t *map, const ompi_common_cryptmpio_scan_t *scan)
 {
     const opal_cryptfile_region_t *region = map->regions;
     const opal_cryptfile_tiling_t *tiling = &region->tiling;
-    ompi_common_cryptmpio_ask_t ask = {.block_bytes = look->block_size};
+    ompi_common_cryptmpio_ask_t ask = {.block_bytes = scan->block_size};
     opal_crypt_why_t why;
 
-    return 1 == map->region_count && OPAL_CRYPT_OK == ompi_common_cryptmpio_ask_algorithm(&ask, look->algorithm, &why)
+    return 1 == map->region_count && OPAL_CRYPT_OK == ompi_common_cryptmpio_ask_algorithm(&ask, scan->algorithm, &why)
            && region->encrypted && ask.encrypted && (opal_aead_cipher_t) ask.cipher == region->cipher
            && ask.block_bytes == region->block_bytes && 0 == tiling->displacement && 1 == tiling->extent && !tiling->once
            && 1 == tiling->run_count && 0 == tiling->runs[0].offset && 1 == tiling->runs[0].bytes;
@@ -218,16 +218,16 @@ static opal_cryptfile_grant_t most_of(const ompi_common_cryptmpio_file_t *state,
 
 /* Fail at opening: the first write would fail, perhaps hours later.  An empty file may still get another map. */
 int ompi_common_cryptmpio_has_label(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map,
-                                    const ompi_common_cryptmpio_look_t *look)
+                                    const ompi_common_cryptmpio_scan_t *scan)
 {
-    bool has = !state->posix.may_write || state->joined || look->empty || '\0' == look->label[0];
+    bool has = !state->posix.may_write || state->joined || scan->empty || '\0' == scan->label[0];
     opal_crypt_why_t why;
 
     for (uint32_t i = 0; !has && i < map->region_count; ++i) {
-        has = map->regions[i].encrypted && 0 == strcmp(map->regions[i].label, look->label);
+        has = map->regions[i].encrypted && 0 == strcmp(map->regions[i].label, scan->label);
     }
     return has ? MPI_SUCCESS
-           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-label", "%s", look->label), &why);
+           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-label", "%s", scan->label), &why);
 }
 
 static void limit(ompi_common_cryptmpio_file_t *state)
@@ -239,12 +239,12 @@ static void limit(ompi_common_cryptmpio_file_t *state)
     }
 }
 
-void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look)
+void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan)
 {
     const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
 
-    snprintf(state->label, sizeof(state->label), "%s", look->label);
-    state->fits = NULL != map && (!look->empty || is_default(map, look));
+    snprintf(state->label, sizeof(state->label), "%s", scan->label);
+    state->fits = NULL != map && (!scan->empty || is_default(map, scan));
     limit(state);
 }
 

@@ -70,12 +70,12 @@ static bool claim(ompi_common_cryptmpio_file_t *state, int *error)
     return true;
 }
 
-bool ompi_common_cryptmpio_begin(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error)
+bool ompi_common_cryptmpio_begin(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_scan_t *scan, int *error)
 {
     if (!claim(state, error)) {
         return MPI_SUCCESS == *error;
     }
-    look->kind = OMPI_CRYPTMPIO_LOOK_NEW;
+    scan->kind = OMPI_CRYPTMPIO_SCAN_NEW;
     *error = have_alone_now(state);
     if (MPI_SUCCESS != *error) {
         ompi_common_cryptmpio_posix_release(&state->posix);

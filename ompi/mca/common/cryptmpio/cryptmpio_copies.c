@@ -10,17 +10,17 @@
 
 #include <string.h>
 
-typedef ompi_common_cryptmpio_look_t look_t;
+typedef ompi_common_cryptmpio_scan_t file_scan_t;
 
 /* Separately: only those in places have a CRC, and both places would share one map. */
-static int judge(const look_t *look, opal_cryptfile_copy_state_t *states)
+static int judge(const file_scan_t *scan, opal_cryptfile_copy_state_t *states)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
-    int rc = opal_cryptfile_copy_judge(look->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], look->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
+    int rc = opal_cryptfile_copy_judge(scan->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
                                        keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
 
     for (int i = OPAL_CRYPTFILE_COPY_PLACE_0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
-        rc = opal_cryptfile_place_judge(look->copies[i], look->sizes[i], &look->beginning, keystore, &states[i]);
+        rc = opal_cryptfile_place_judge(scan->copies[i], scan->sizes[i], &scan->beginning, keystore, &states[i]);
     }
     return ompi_common_cryptmpio_error(rc, 0);
 }
@@ -37,14 +37,14 @@ static int refuse_copies(const ompi_common_cryptmpio_file_t *state, opal_crypt_w
                                                             : ompi_common_cryptmpi_code(OMPI_CRYPTMPI_FORGED);
 }
 
-static int best_of(const look_t *look, const opal_cryptfile_copy_state_t *states, bool *differ, opal_crypt_why_t *why)
+static int best_of(const file_scan_t *scan, const opal_cryptfile_copy_state_t *states, bool *differ, opal_crypt_why_t *why)
 {
     opal_cryptfile_copy_t chosen;
 
-    return OPAL_CRYPT_OK == opal_cryptfile_header_choose(states, &look->beginning, &chosen, differ, why) ? (int) chosen : -1;
+    return OPAL_CRYPT_OK == opal_cryptfile_header_choose(states, &scan->beginning, &chosen, differ, why) ? (int) chosen : -1;
 }
 
-static int choose(ompi_common_cryptmpio_file_t *state, const look_t *look, opal_cryptfile_copy_state_t *states,
+static int choose(ompi_common_cryptmpio_file_t *state, const file_scan_t *scan, opal_cryptfile_copy_state_t *states,
                   int *best, bool *differ)
 {
     uint8_t seen[2 * OPAL_CRYPTFILE_COPIES];
@@ -65,7 +65,7 @@ static int choose(ompi_common_cryptmpio_file_t *state, const look_t *look, opal_
         states[i].refused = seen[2 * i + 1];
         refused = refused || states[i].refused;
     }
-    *best = best_of(look, states, differ, &why);
+    *best = best_of(scan, states, differ, &why);
     if (*best < 0) {
         return refuse_copies(state, &why, refused);
     }
@@ -73,11 +73,11 @@ static int choose(ompi_common_cryptmpio_file_t *state, const look_t *look, opal_
     return MPI_SUCCESS;
 }
 
-int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, int error, const look_t *look,
+int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, int error, const file_scan_t *scan,
                                       opal_cryptfile_copy_state_t *states, int *best, bool *differ)
 {
-    error = ompi_common_cryptmpio_agree(state->fh, MPI_SUCCESS == error ? judge(look, states) : error);
-    return MPI_SUCCESS == error ? ompi_common_cryptmpio_agree(state->fh, choose(state, look, states, best, differ)) : error;
+    error = ompi_common_cryptmpio_agree(state->fh, MPI_SUCCESS == error ? judge(scan, states) : error);
+    return MPI_SUCCESS == error ? ompi_common_cryptmpio_agree(state->fh, choose(state, scan, states, best, differ)) : error;
 }
 
 static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states)
@@ -90,12 +90,12 @@ static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal
     }
 }
 
-int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, const look_t *look, const opal_cryptfile_copy_state_t *states,
+int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, const file_scan_t *scan, const opal_cryptfile_copy_state_t *states,
                                         int best)
 {
     const opal_cryptfile_map_t *map = states[best].map;
     bool late;
-    int error = ompi_common_cryptmpio_stored(state, ompi_common_cryptmpio_change_map(state, look, map, map, &late), "its map cannot be stored");
+    int error = ompi_common_cryptmpio_stored(state, ompi_common_cryptmpio_change_map(state, scan, map, map, &late), "its map cannot be stored");
 
     if (!late && MPI_SUCCESS == error) {        /* late: who changed it since has made them agree */
         warn_of_repair(state, states);

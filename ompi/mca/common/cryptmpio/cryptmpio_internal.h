@@ -56,14 +56,14 @@ bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 /* ---- steps of opening, used by set_map too ---- */
 
 enum {
-    OMPI_CRYPTMPIO_LOOK_PLAIN,
-    OMPI_CRYPTMPIO_LOOK_ENCRYPTED,
-    OMPI_CRYPTMPIO_LOOK_NEW,            /* ours to make: the maker's lock is held */
-    OMPI_CRYPTMPIO_LOOK_REFUSED
+    OMPI_CRYPTMPIO_SCAN_PLAIN,
+    OMPI_CRYPTMPIO_SCAN_ENCRYPTED,
+    OMPI_CRYPTMPIO_SCAN_NEW,            /* ours to make: the maker's lock is held */
+    OMPI_CRYPTMPIO_SCAN_REFUSED
 };
 
 /* What rank 0 found, and decided. */
-typedef struct ompi_common_cryptmpio_look {
+typedef struct ompi_common_cryptmpio_scan {
     int kind, error;
     unsigned block_size;
     bool empty;                                 /* the file holds no byte */
@@ -76,18 +76,18 @@ typedef struct ompi_common_cryptmpio_look {
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
     uint8_t *copies[OPAL_CRYPTFILE_COPIES];     /* broadcast separately */
-} ompi_common_cryptmpio_look_t;
+} ompi_common_cryptmpio_scan_t;
 
 /* Rank 0: fill in what is there; `label` and `root`: what is wanted.  Waits for
  * others that are just creating the file. */
-void ompi_common_cryptmpio_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look);
+void ompi_common_cryptmpio_scan(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_scan_t *scan);
 
 /* Steps of that (cryptmpio_begin.c).  Is it empty, or the remains of a maker that was killed or lost power: 512 zeros, or
  * a whole header in state 0? */
 bool ompi_common_cryptmpio_is_unmade(ompi_common_cryptmpio_file_t *state);
-/* Such a file is ours to make, with the maker's lock; true: look again. */
-bool ompi_common_cryptmpio_begin(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_look_t *look, int *error);
-/* For a process that does not make it: wait for its maker; what one that was killed left is emptied, by who may write; true: look
+/* Such a file is ours to make, with the maker's lock; true: scan again. */
+bool ompi_common_cryptmpio_begin(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_scan_t *scan, int *error);
+/* For a process that does not make it: wait for its maker; what one that was killed left is emptied, by who may write; true: scan
  * again. */
 bool ompi_common_cryptmpio_clear(ompi_common_cryptmpio_file_t *state, int *error);
 
@@ -104,15 +104,15 @@ static inline uint64_t ompi_common_cryptmpio_bytes(const ompi_common_cryptmpio_f
 
 /* Collective, for an encrypted file: the copy of its map that counts.  `error`: of this process, so far.  *differ: another
  * copy must be replaced. */
-int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, int error, const ompi_common_cryptmpio_look_t *look,
+int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, int error, const ompi_common_cryptmpio_scan_t *scan,
                                       opal_cryptfile_copy_state_t *states, int *best, bool *differ);
 /* Rank 0 makes the copies agree; any process may ask for it. */
-int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan,
                                         const opal_cryptfile_copy_state_t *states, int best);
 
 /* Collective, for a file that was plain when it was opened: claim its creation
  * (`making`), or join the processes that have created it since. */
-int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state);
+int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state);
 
 /* Collective: rank 0 writes the map instead of `now`; NULL: the file is made, or made anew. */
 int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map);
@@ -121,9 +121,9 @@ int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_
 void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state);
 
 /* Rank 0, under the map's lock: `next` instead of `now`, in both places and the attribute.  *late: nothing is
- * written, because another process has changed a place since it had what this look found there (NULL: since it had
+ * written, because another process has changed a place since it had what this scan found there (NULL: since it had
  * `now`). */
-int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan,
                                      const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next, bool *late);
 
 /* Did the user say that a file of this name is plain, and only read (fs_crypt_plain_paths)? */
@@ -204,12 +204,12 @@ int ompi_common_cryptmpio_no_holder(const char *label, opal_crypt_why_t *why);
 int ompi_common_cryptmpio_info_check(const ompi_common_cryptmpio_file_t *state, opal_info_t *info);
 /* An MPI error, for a file with data that is opened for writing and has no region with the job's label. */
 int ompi_common_cryptmpio_has_label(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map,
-                                    const ompi_common_cryptmpio_look_t *look);
+                                    const ompi_common_cryptmpio_scan_t *scan);
 bool ompi_common_cryptmpio_block_parse(const char *text, uint32_t *bytes);
 /* In front of OMPIO's MPI_File_set_view, for every file. */
 void ompi_common_cryptmpio_watch_views(ompi_common_cryptmpio_file_t *state);
 /* At opening, of a file with a map: what the job wants. */
-void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look);
+void ompi_common_cryptmpio_wished(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan);
 /* Record that the program itself asked for these regions of the map. */
 void ompi_common_cryptmpio_took(ompi_common_cryptmpio_file_t *state, const bool *asked);
 /* Record that a request for encryption failed, or (`denied` false) that a later one succeeded. */

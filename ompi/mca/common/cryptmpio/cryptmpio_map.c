@@ -369,7 +369,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
         total += (size_t) counts[r];
     }
     if (MPI_SUCCESS == error && total > 0 && !state->encrypted && !state->making && state->posix.may_write) {
-        error = ompi_common_cryptmpio_look_again(state);
+        error = ompi_common_cryptmpio_scan_again(state);
     }
     if (MPI_SUCCESS == error) {
         error = has_bytes(state, &has);

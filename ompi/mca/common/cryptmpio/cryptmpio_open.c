@@ -15,48 +15,48 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-typedef ompi_common_cryptmpio_look_t look_t;
+typedef ompi_common_cryptmpio_scan_t file_scan_t;
 
 /* ---- what rank 0 finds ---- */
 
-static void wishes(const char *filename, opal_info_t *info, look_t *look)
+static void wishes(const char *filename, opal_info_t *info, file_scan_t *scan)
 {
     const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
     char number[64];
 
-    look->require = p->require;
-    look->seal = p->seal;
-    look->durable = p->durable;
-    look->meant_plain = ompi_common_cryptmpio_meant_plain(filename);
-    if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", look->label, sizeof(look->label))) {
-        snprintf(look->label, sizeof(look->label), "%s", NULL == p->key_label ? "" : p->key_label);
+    scan->require = p->require;
+    scan->seal = p->seal;
+    scan->durable = p->durable;
+    scan->meant_plain = ompi_common_cryptmpio_meant_plain(filename);
+    if (!ompi_common_cryptmpi_info_get(info, "crypt_key_label", scan->label, sizeof(scan->label))) {
+        snprintf(scan->label, sizeof(scan->label), "%s", NULL == p->key_label ? "" : p->key_label);
     }
-    if (ompi_common_cryptmpi_info_get(info, "crypt_algorithm", look->algorithm, sizeof(look->algorithm))) {
-        look->asked = 0 != strcasecmp(look->algorithm, "plain");
+    if (ompi_common_cryptmpi_info_get(info, "crypt_algorithm", scan->algorithm, sizeof(scan->algorithm))) {
+        scan->asked = 0 != strcasecmp(scan->algorithm, "plain");
     } else {
-        snprintf(look->algorithm, sizeof(look->algorithm), "%s", NULL == p->algorithm ? "" : p->algorithm);
+        snprintf(scan->algorithm, sizeof(scan->algorithm), "%s", NULL == p->algorithm ? "" : p->algorithm);
     }
-    (void) ompi_common_cryptmpi_info_get(info, "crypt_seal_root", look->root, sizeof(look->root));
-    look->block_size = p->block_size;
+    (void) ompi_common_cryptmpi_info_get(info, "crypt_seal_root", scan->root, sizeof(scan->root));
+    scan->block_size = p->block_size;
     if (ompi_common_cryptmpi_info_get(info, "crypt_block_size", number, sizeof(number))) {
-        look->asked = look->asked || 0 != strcasecmp(look->algorithm, "plain");
-        (void) ompi_common_cryptmpio_block_parse(number, &look->block_size);        /* already checked */
+        scan->asked = scan->asked || 0 != strcasecmp(scan->algorithm, "plain");
+        (void) ompi_common_cryptmpio_block_parse(number, &scan->block_size);        /* already checked */
     }
 }
 
 /* Rank 0's request decides: refuse if this process asked for something else. */
-static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *wanted, const look_t *look)
+static int compare(const ompi_common_cryptmpio_file_t *state, const file_scan_t *wanted, const file_scan_t *scan)
 {
-    bool label = '\0' == wanted->label[0] || 0 == strcmp(wanted->label, look->label);
+    bool label = '\0' == wanted->label[0] || 0 == strcmp(wanted->label, scan->label);
     opal_crypt_why_t why;
 
-    if (wanted->asked && OMPI_CRYPTMPIO_LOOK_PLAIN == look->kind && '\0' == look->label[0]) {
+    if (wanted->asked && OMPI_CRYPTMPIO_SCAN_PLAIN == scan->kind && '\0' == scan->label[0]) {
         (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-info-value",
                                  "crypt_algorithm or crypt_block_size, of a plain file, without a label");
         ompi_common_cryptmpio_show(state, &why);
         return MPI_ERR_INFO_VALUE;
     }
-    if (label && ('\0' == wanted->root[0] || 0 == strcmp(wanted->root, look->root))) {
+    if (label && ('\0' == wanted->root[0] || 0 == strcmp(wanted->root, scan->root))) {
         return MPI_SUCCESS;
     }
     (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-wish", "%s = %s", label ? "crypt_seal_root" : "crypt_key_label",
@@ -66,32 +66,32 @@ static int compare(const ompi_common_cryptmpio_file_t *state, const look_t *want
 }
 
 /* Can the job create a file with rank 0's label, if it has one? */
-static int may_make(const ompi_common_cryptmpio_file_t *none_yet, const look_t *wanted)
+static int may_make(const ompi_common_cryptmpio_file_t *none_yet, const file_scan_t *wanted)
 {
-    look_t look = *wanted;
+    file_scan_t scan = *wanted;
     ompi_common_cryptmpio_ask_t ask;
     opal_crypt_why_t why = {.topic = NULL};
-    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(none_yet->fh, 0, look.label, sizeof(look.label)) ? MPI_SUCCESS : MPI_ERR_INTERN;
+    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(none_yet->fh, 0, scan.label, sizeof(scan.label)) ? MPI_SUCCESS : MPI_ERR_INTERN;
     bool plain, held;
 
-    look.label[sizeof(look.label) - 1] = '\0';
-    plain = '\0' == look.label[0];
-    error = MPI_SUCCESS == error ? compare(none_yet, wanted, &look) : error;
+    scan.label[sizeof(scan.label) - 1] = '\0';
+    plain = '\0' == scan.label[0];
+    error = MPI_SUCCESS == error ? compare(none_yet, wanted, &scan) : error;
     error = MPI_SUCCESS == error && !plain ? ompi_common_cryptmpio_usable(none_yet) : error;
     if (MPI_SUCCESS == error && !plain && 0 == none_yet->fh->f_rank) {
-        error = ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_whole_algorithm(&ask, look.algorithm, &why), &why);
+        error = ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_whole_algorithm(&ask, scan.algorithm, &why), &why);
     }
-    held = plain || (MPI_SUCCESS == error && ompi_common_cryptmpio_holds(look.label));
+    held = plain || (MPI_SUCCESS == error && ompi_common_cryptmpio_holds(scan.label));
     error = ompi_common_cryptmpio_agree_any(none_yet->fh, error, &held);
     return MPI_SUCCESS != error || held ? error
-           : ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_no_holder(look.label, &why), &why);
+           : ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_no_holder(scan.label, &why), &why);
 }
 
 /* Before the file system's component creates the file: a refused open would leave it behind, empty and plain. */
 int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info)
 {
     const ompi_common_cryptmpio_file_t none_yet = {.fh = fh};
-    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN};
+    file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN};
     struct stat status;
     bool makes = 0 == fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != lstat(filename, &status) && ENOENT == errno;
     int error = ompi_common_cryptmpio_info_check(&none_yet, info);
@@ -99,52 +99,52 @@ int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int
     error = MPI_SUCCESS == error && makes ? ompi_common_cryptmpio_refuse_old(filename) : error;
     error = ompi_common_cryptmpio_agree_any(fh, error, &makes);
 
-    wishes(filename, info, &look);
-    return MPI_SUCCESS == error && makes ? may_make(&none_yet, &look) : error;
+    wishes(filename, info, &scan);
+    return MPI_SUCCESS == error && makes ? may_make(&none_yet, &scan) : error;
 }
 
 static bool is_flag(const bool *flag) { return *(const uint8_t *) flag <= 1; }
 
-static bool is_text(const char *text, size_t room) { return NULL != memchr(text, '\0', room); }
+static bool is_text(const char *text, size_t bytes) { return NULL != memchr(text, '\0', bytes); }
 
 /* Is this a message that rank 0 can send? */
-static bool is_look(const look_t *look)
+static bool is_scan(const file_scan_t *scan)
 {
-    bool is = look->kind >= OMPI_CRYPTMPIO_LOOK_PLAIN && look->kind <= OMPI_CRYPTMPIO_LOOK_REFUSED
-              && (OMPI_CRYPTMPIO_LOOK_REFUSED != look->kind || look->error > MPI_SUCCESS)
-              && is_flag(&look->empty) && is_flag(&look->meant_plain) && is_flag(&look->asked) && is_flag(&look->bare)
-              && is_flag(&look->require) && is_flag(&look->seal) && is_flag(&look->durable)
-              && is_text(look->label, sizeof(look->label)) && is_text(look->algorithm, sizeof(look->algorithm))
-              && is_text(look->root, sizeof(look->root));
+    bool is = scan->kind >= OMPI_CRYPTMPIO_SCAN_PLAIN && scan->kind <= OMPI_CRYPTMPIO_SCAN_REFUSED
+              && (OMPI_CRYPTMPIO_SCAN_REFUSED != scan->kind || scan->error > MPI_SUCCESS)
+              && is_flag(&scan->empty) && is_flag(&scan->meant_plain) && is_flag(&scan->asked) && is_flag(&scan->bare)
+              && is_flag(&scan->require) && is_flag(&scan->seal) && is_flag(&scan->durable)
+              && is_text(scan->label, sizeof(scan->label)) && is_text(scan->algorithm, sizeof(scan->algorithm))
+              && is_text(scan->root, sizeof(scan->root));
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES && is; ++i) {
-        is = look->sizes[i] <= OPAL_CRYPTFILE_MAP_MAX_BYTES;
+        is = scan->sizes[i] <= OPAL_CRYPTFILE_MAP_MAX_BYTES;
     }
     return is;
 }
 
 /* Broadcast rank 0's findings, then the copies of the map, in the sizes that it found; agreed on. */
-static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
+static int hand_out(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
 {
-    const look_t wanted = *look;
+    const file_scan_t wanted = *scan;
     bool enough = true;
 
-    int rc = ompi_common_cryptmpio_bcast(state->fh, 0, look, sizeof(*look));
-    if (OMPI_SUCCESS != rc || !is_look(look)) {
-        *look = wanted;
+    int rc = ompi_common_cryptmpio_bcast(state->fh, 0, scan, sizeof(*scan));
+    if (OMPI_SUCCESS != rc || !is_scan(scan)) {
+        *scan = wanted;
         rc = OMPI_ERROR;
     }
-    memcpy(look->copies, wanted.copies, sizeof(look->copies));
+    memcpy(scan->copies, wanted.copies, sizeof(scan->copies));
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES && OMPI_SUCCESS == rc; ++i) {
-        if (0 != state->fh->f_rank && look->sizes[i] > 0) {
-            look->copies[i] = malloc(look->sizes[i]);
-            enough = enough && NULL != look->copies[i];
+        if (0 != state->fh->f_rank && scan->sizes[i] > 0) {
+            scan->copies[i] = malloc(scan->sizes[i]);
+            enough = enough && NULL != scan->copies[i];
         }
     }
-    int error = OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? compare(state, &wanted, look) : MPI_ERR_NO_MEM;
+    int error = OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? compare(state, &wanted, scan) : MPI_ERR_NO_MEM;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES && MPI_SUCCESS == error; ++i) {
-        if (look->sizes[i] > 0 && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, look->copies[i], look->sizes[i])) {
+        if (scan->sizes[i] > 0 && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, scan->copies[i], scan->sizes[i])) {
             error = MPI_ERR_INTERN;
         }
     }
@@ -152,48 +152,48 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, look_t *look)
 }
 
 /* Rank 0 keeps the maker's lock if the file is ours to create; all ranks know. */
-static int look_and_tell(ompi_common_cryptmpio_file_t *state, look_t *look)
+static int scan_and_share(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
 {
     if (0 == state->fh->f_rank) {
-        ompi_common_cryptmpio_look(state, look);
+        ompi_common_cryptmpio_scan(state, scan);
     }
-    int error = hand_out(state, look);
-    state->making = OMPI_CRYPTMPIO_LOOK_NEW == look->kind;
-    state->seal = look->seal;
-    state->must = look->require;
-    state->bare = look->bare;
-    if (look->durable) {
+    int error = hand_out(state, scan);
+    state->making = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind;
+    state->seal = scan->seal;
+    state->must = scan->require;
+    state->bare = scan->bare;
+    if (scan->durable) {
         ompi_common_cryptmpio_posix_durable(&state->posix);
     }
     return error;
 }
 
-static void forget(look_t *look)
+static void forget(file_scan_t *scan)
 {
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        free(look->copies[i]);
+        free(scan->copies[i]);
     }
 }
 
 /* ---- all processes ---- */
 
-static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
+static int open_encrypted(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
 {
     opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
     bool differ = false;
     int best = -1, error;
 
     state->encrypted = true;
-    error = ompi_common_cryptmpio_choose_copy(state, ompi_common_cryptmpio_usable(state), look, states, &best, &differ);
+    error = ompi_common_cryptmpio_choose_copy(state, ompi_common_cryptmpio_usable(state), scan, states, &best, &differ);
     if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_has_label(state, states[best].map, look));
+        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_has_label(state, states[best].map, scan));
     }
     if (MPI_SUCCESS == error) {
-        state->beginning = look->beginning;     /* the map has the same one */
+        state->beginning = scan->beginning;     /* the map has the same one */
         error = ompi_common_cryptmpio_join(state);
     }
     if (MPI_SUCCESS == error && differ && state->posix.may_write && 0 == state->fh->f_rank) {
-        error = ompi_common_cryptmpio_repair_copies(state, look, states, best);
+        error = ompi_common_cryptmpio_repair_copies(state, scan, states, best);
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
@@ -207,8 +207,8 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     if (MPI_SUCCESS == error && state->posix.may_write) {
         error = ompi_common_cryptmpio_take_off_seal(state);
     }
-    if (MPI_SUCCESS == error && ('\0' != look->root[0] || (state->seal && !state->posix.may_write))) {
-        error = ompi_common_cryptmpio_demand_seal(state, look->root);
+    if (MPI_SUCCESS == error && ('\0' != scan->root[0] || (state->seal && !state->posix.may_write))) {
+        error = ompi_common_cryptmpio_demand_seal(state, scan->root);
     }
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         opal_cryptfile_copy_free(&states[i]);
@@ -216,40 +216,40 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, look_t *look)
     return error;
 }
 
-static int act(ompi_common_cryptmpio_file_t *state, look_t *look)
+static int act(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
 {
     int error;
 
-    switch (look->kind) {
-    case OMPI_CRYPTMPIO_LOOK_REFUSED:
-        return look->error;
-    case OMPI_CRYPTMPIO_LOOK_ENCRYPTED:
-        error = open_encrypted(state, look);
+    switch (scan->kind) {
+    case OMPI_CRYPTMPIO_SCAN_REFUSED:
+        return scan->error;
+    case OMPI_CRYPTMPIO_SCAN_ENCRYPTED:
+        error = open_encrypted(state, scan);
         break;
-    case OMPI_CRYPTMPIO_LOOK_NEW:
-        error = ompi_common_cryptmpio_set_default_map(state, look->label, look->algorithm, look->block_size);
+    case OMPI_CRYPTMPIO_SCAN_NEW:
+        error = ompi_common_cryptmpio_set_default_map(state, scan->label, scan->algorithm, scan->block_size);
         state->fresh = MPI_SUCCESS == error;
         break;
     default:
         error = MPI_SUCCESS;
     }
-    ompi_common_cryptmpio_wished(state, look);
+    ompi_common_cryptmpio_wished(state, scan);
     return error;
 }
 
-int ompi_common_cryptmpio_look_again(ompi_common_cryptmpio_file_t *state)
+int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state)
 {
-    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN, .label = "set_encryption_map",        /* the requester */
+    file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN, .label = "set_encryption_map",        /* the requester */
                    .require = state->must, .seal = state->seal};
-    int error = look_and_tell(state, &look);
+    int error = scan_and_share(state, &scan);
 
-    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_LOOK_REFUSED == look.kind) {
-        error = look.error;
-    } else if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_LOOK_ENCRYPTED == look.kind) {
+    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_REFUSED == scan.kind) {
+        error = scan.error;
+    } else if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan.kind) {
         state->joined = true;
-        error = open_encrypted(state, &look);
+        error = open_encrypted(state, &scan);
     }
-    forget(&look);
+    forget(&scan);
     return error;
 }
 
@@ -257,10 +257,10 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
                                ompi_common_cryptmpio_file_t **state)
 {
     ompi_common_cryptmpio_file_t *made = calloc(1, sizeof(*made));
-    look_t look = {.kind = OMPI_CRYPTMPIO_LOOK_PLAIN};
+    file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN};
 
-    wishes(filename, info, &look);
-    int error = ompi_common_cryptmpio_agree_any(fh, NULL == made ? MPI_ERR_NO_MEM : rc, &look.require);
+    wishes(filename, info, &scan);
+    int error = ompi_common_cryptmpio_agree_any(fh, NULL == made ? MPI_ERR_NO_MEM : rc, &scan.require);
     if (MPI_SUCCESS != error) {
         free(made);
         return error;
@@ -268,14 +268,14 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     made->fh = fh;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
     made->path = realpath(filename, NULL);
-    error = look_and_tell(made, &look);
+    error = scan_and_share(made, &scan);
     if (MPI_SUCCESS == error) {
-        error = act(made, &look);
+        error = act(made, &scan);
     }
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, ompi_common_cryptmpio_stream, "fs:crypt: %s: %s%s%s", filename,
                         MPI_SUCCESS != error ? "refused" : made->encrypted ? "encrypted" : "plain",
-                        '\0' != look.label[0] ? ", asked for with label " : "", look.label);
-    forget(&look);
+                        '\0' != scan.label[0] ? ", asked for with label " : "", scan.label);
+    forget(&scan);
     if (MPI_SUCCESS != error) {
         ompi_common_cryptmpio_unmake(made, filename, amode);
         ompi_common_cryptmpio_close(made);

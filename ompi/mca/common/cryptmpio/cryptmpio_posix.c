@@ -235,9 +235,9 @@ static int posix_try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64
     return try_lock(storage, at, bytes, exclusive, got);
 }
 
-static int posix_moment(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
+static int posix_wait_once(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
 {
-    return ompi_common_cryptmpio_posix_moment(posix_of(storage)->data_fd, at, wait);
+    return ompi_common_cryptmpio_posix_wait_once(posix_of(storage)->data_fd, at, wait);
 }
 
 int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got)
@@ -300,7 +300,7 @@ int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
 /* ---- the table ---- */
 
 /* Is the file system local to this node?  One of an unknown type is not. */
-static void look_at_place(ompi_common_cryptmpio_posix_t *posix)
+static void find_file_system(ompi_common_cryptmpio_posix_t *posix)
 {
     struct statfs system = {.f_type = 0};
     const char *name = "";
@@ -315,11 +315,11 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
 {
     *posix = (ompi_common_cryptmpio_posix_t){
         .super = {posix_read, posix_write, posix_size, posix_resize, posix_zero, posix_lock,
-                  posix_unlock, posix_try_lock, NULL, posix_barrier, posix_moment},
+                  posix_unlock, posix_try_lock, NULL, posix_barrier, posix_wait_once},
         .data_fd = data_fd,
         .may_write = may_write,
     };
-    look_at_place(posix);
+    find_file_system(posix);
 }
 
 void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix)

@@ -71,7 +71,7 @@ int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, 
 const char *ompi_common_cryptmpio_posix_why_not(ompi_common_cryptmpio_use_t use);
 
 /* Does that path lead to the open file? */
-bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path);
+bool ompi_common_cryptmpio_posix_is_at(int fd, const char *path);
 
 /* Wait until no other process is making the file, and keep others from it: a process that may only read keeps out makers,
  * but not other readers.  *there: the path still leads to the file.  ERR_STORAGE with errno: there are no locks. */
@@ -84,7 +84,7 @@ void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *pos
 #define OMPI_CRYPTMPIO_LOCK_PROBE   ((UINT64_C(1) << 62) - 1)
 #define OMPI_CRYPTMPIO_LOCK_MAKER   ((UINT64_C(1) << 62) - 2)
 #define OMPI_CRYPTMPIO_LOCK_REFRESH ((UINT64_C(1) << 62) - 3)
-#define OMPI_CRYPTMPIO_LOCK_GATE    ((UINT64_C(1) << 62) - 32)
+#define OMPI_CRYPTMPIO_LOCK_ENTER   ((UINT64_C(1) << 62) - 32)
 #define OMPI_CRYPTMPIO_LOCK_PROVEN  ((UINT64_C(1) << 62) - 33)
 #define OMPI_CRYPTMPIO_LOCK_USE     ((UINT64_C(1) << 62) - 34)
 #define OMPI_CRYPTMPIO_LOCK_WRITERS ((UINT64_C(1) << 62) - 35)
@@ -93,8 +93,8 @@ void ompi_common_cryptmpio_posix_maker_unlock(ompi_common_cryptmpio_posix_t *pos
 /* Wait for a lock; ERR_STORAGE with errno, ETIMEDOUT when the time limit is over (cryptmpio_posix_wait.c). */
 int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint64_t bytes);
 
-/* One moment of a wait that does not take the lock, with the same limit. */
-int ompi_common_cryptmpio_posix_moment(int fd, uint64_t at, opal_cryptfile_wait_t *wait);
+/* One step of a wait that does not take the lock, with the same limit. */
+int ompi_common_cryptmpio_posix_wait_once(int fd, uint64_t at, opal_cryptfile_wait_t *wait);
 
 /* A lock that this process waits for: its file and holder (0: unknown), the wait so far, and whether it gives up. */
 typedef void (*ompi_common_cryptmpio_waits_t)(const char *file, pid_t holder, unsigned seconds, bool last);

@@ -23,7 +23,7 @@
 
 #include <sys/stat.h>
 
-bool ompi_common_cryptmpio_posix_lies_at(int fd, const char *path)
+bool ompi_common_cryptmpio_posix_is_at(int fd, const char *path)
 {
     struct stat open_one, named;
 
@@ -42,7 +42,7 @@ int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, 
     }
     if (OPAL_CRYPT_OK == rc) {
         *use = !got ? OMPI_CRYPTMPIO_USE_BUSY
-               : !ompi_common_cryptmpio_posix_lies_at(posix->data_fd, path) ? OMPI_CRYPTMPIO_USE_OTHER : OMPI_CRYPTMPIO_USE_OURS;
+               : !ompi_common_cryptmpio_posix_is_at(posix->data_fd, path) ? OMPI_CRYPTMPIO_USE_OTHER : OMPI_CRYPTMPIO_USE_OURS;
     }
     return rc;
 }
@@ -57,7 +57,7 @@ int ompi_common_cryptmpio_posix_maker_lock(ompi_common_cryptmpio_posix_t *posix,
 {
     int rc = posix->super.lock(&posix->super, OMPI_CRYPTMPIO_LOCK_MAKER, 1, posix->may_write);
 
-    *there = OPAL_CRYPT_OK == rc && ompi_common_cryptmpio_posix_lies_at(posix->data_fd, path);
+    *there = OPAL_CRYPT_OK == rc && ompi_common_cryptmpio_posix_is_at(posix->data_fd, path);
     return rc;
 }
 

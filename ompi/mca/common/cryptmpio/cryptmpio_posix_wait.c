@@ -140,7 +140,7 @@ int ompi_common_cryptmpio_posix_take_lock(int fd, short type, uint64_t at, uint6
     return OPAL_CRYPT_OK;
 }
 
-int ompi_common_cryptmpio_posix_moment(int fd, uint64_t at, opal_cryptfile_wait_t *wait)
+int ompi_common_cryptmpio_posix_wait_once(int fd, uint64_t at, opal_cryptfile_wait_t *wait)
 {
     const struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = 1};
 

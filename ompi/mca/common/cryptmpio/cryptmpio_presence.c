@@ -69,12 +69,12 @@ static int refuse(const ompi_common_cryptmpio_file_t *state)
 }
 
 /* Rank 0 of a job that has probed nothing. */
-static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
+static int mark_node(ompi_common_cryptmpio_file_t *state, uint64_t mark)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     int error = MPI_SUCCESS;
 
-    if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_GATE, 1, true)) {
+    if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_ENTER, 1, true)) {
         return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
     bool elsewhere = taken(state, NODES_FIRST, mark - NODES_FIRST) ||
@@ -84,7 +84,7 @@ static int look_and_mark(ompi_common_cryptmpio_file_t *state, uint64_t mark)
     } else if (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false)) {
         error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
-    (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_GATE, 1);
+    (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_ENTER, 1);
     return error;
 }
 
@@ -96,7 +96,7 @@ int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state)
     int error = MPI_SUCCESS;
 
     if (root && !apart && !ompi_common_cryptmpio_params.trust_locks && !state->posix.nfs) {
-        error = look_and_mark(state, mark);
+        error = mark_node(state, mark);
     } else if (root && (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false) ||
                         (apart && !state->untested && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROVEN, 1, false)))) {
         error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);

@@ -99,7 +99,7 @@ static int failed(ompi_common_cryptmpio_file_t *state, bool right)
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
-static int write_and_look(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_posix_t *probe)
+static int write_and_check(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_posix_t *probe)
 {
     bool root = 0 == state->fh->f_rank;
     int error = MPI_SUCCESS;
@@ -155,7 +155,7 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
     if (MPI_SUCCESS == error && 0 != number) {
         name_probe(state, number, name);
         error = failed(state, root || open_probe(state, name, 0, &probe));
-        error = MPI_SUCCESS == error ? write_and_look(state, &probe) : error;
+        error = MPI_SUCCESS == error ? write_and_check(state, &probe) : error;
     }
     if (probe.data_fd >= 0) {
         close(probe.data_fd);

@@ -186,7 +186,7 @@ static int share_roots(const ompi_common_cryptmpio_file_t *state, const int *own
 
 /* ---- 4. ---- */
 
-static int tell(const ompi_common_cryptmpio_file_t *state)
+static int print_root_hash(const ompi_common_cryptmpio_file_t *state)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES], *name = strdup(state->fh->f_filename);
@@ -205,7 +205,7 @@ static int finish(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_tree
     int rc = opal_cryptfile_tree_finish(state->file, seal);
 
     rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync(&state->posix) : rc;
-    return OPAL_CRYPT_OK == rc ? tell(state) : ompi_common_cryptmpio_error(rc, errno);
+    return OPAL_CRYPT_OK == rc ? print_root_hash(state) : ompi_common_cryptmpio_error(rc, errno);
 }
 
 /* ---- all of it ---- */

@@ -18,7 +18,7 @@
 
 enum { PLAIN = 1, HAS_KEY = 2 };        /* 0: unknown to this process */
 
-static void look(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
+static void list_keys(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
 {
     const opal_cryptfile_map_t *map = NULL == state->file ? NULL : opal_cryptfile_map_of(state->file);
 
@@ -28,7 +28,7 @@ static void look(const ompi_common_cryptmpio_file_t *state, uint8_t *mine)
 }
 
 /* Each process sends nothing, or a byte for each region. */
-static bool are_looks(const ompi_common_cryptmpio_file_t *state, const int *counts)
+static bool are_region_counts(const ompi_common_cryptmpio_file_t *state, const int *counts)
 {
     int r = 0;
 
@@ -46,10 +46,10 @@ int ompi_common_cryptmpio_seal_owners(const ompi_common_cryptmpio_file_t *state,
     opal_crypt_why_t why;
 
     if (NULL != mine) {
-        look(state, mine);
+        list_keys(state, mine);
     }
     if (OMPI_SUCCESS == ompi_common_cryptmpio_gather(state->fh, mine, NULL == mine ? 0 : regions, &all, &counts)
-        && are_looks(state, counts)) {
+        && are_region_counts(state, counts)) {
         error = MPI_SUCCESS;
     }
     for (size_t i = 0; MPI_SUCCESS == error && i < regions; ++i) {
@@ -82,7 +82,7 @@ typedef struct before {
     int sealed, error;
 } before_t;
 
-static before_t look_before(ompi_common_cryptmpio_file_t *state)
+static before_t before_of(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
     opal_cryptfile_header_t header;
@@ -124,14 +124,14 @@ static int check_mine(const ompi_common_cryptmpio_file_t *state, const int *owne
 }
 
 /* Check again under the lock: its previous holder has removed the seal. */
-static before_t look_alone(ompi_common_cryptmpio_file_t *state, bool *locked)
+static before_t before_of_locked(ompi_common_cryptmpio_file_t *state, bool *locked)
 {
-    before_t before = look_before(state);
+    before_t before = before_of(state);
 
     if (MPI_SUCCESS == before.error && before.sealed) {
         *locked = OPAL_CRYPT_OK == state->posix.super.lock(&state->posix.super, OMPI_CRYPTMPIO_LOCK_UNSEAL, 1, true);
         if (*locked) {
-            before = look_before(state);
+            before = before_of(state);
         } else {
             before.error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
         }
@@ -147,7 +147,7 @@ int ompi_common_cryptmpio_take_off_seal(ompi_common_cryptmpio_file_t *state)
     int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners ? MPI_ERR_NO_MEM : MPI_SUCCESS);
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        before = look_alone(state, &locked);
+        before = before_of_locked(state, &locked);
     }
     if (MPI_SUCCESS == error) {
         error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &before, sizeof(before))

@@ -28,7 +28,7 @@ static int make_file(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
 
-    if (!ompi_common_cryptmpio_posix_lies_at(state->posix.data_fd, state->path)) {
+    if (!ompi_common_cryptmpio_posix_is_at(state->posix.data_fd, state->path)) {
         errno = ESTALE;
         return OPAL_CRYPT_ERR_STORAGE;
     }
@@ -39,22 +39,22 @@ static int make_file(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
 }
 
 /* Does a place still have what was read there at opening? */
-static int has_as_read(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look, unsigned place, bool *has)
+static int has_as_read(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan, unsigned place, bool *has)
 {
     const unsigned copy = OPAL_CRYPTFILE_COPY_PLACE_0 + place;
     uint8_t *bytes;
     size_t count;
-    int rc = opal_cryptfile_place_read(&state->posix.super, &look->beginning, place, &bytes, &count);
+    int rc = opal_cryptfile_place_read(&state->posix.super, &scan->beginning, place, &bytes, &count);
 
     if (OPAL_CRYPT_OK == rc) {
         count = NULL == bytes ? 0 : count;
-        *has = count == look->sizes[copy] && (0 == count || 0 == memcmp(bytes, look->copies[copy], count));
+        *has = count == scan->sizes[copy] && (0 == count || 0 == memcmp(bytes, scan->copies[copy], count));
         free(bytes);
     }
     return rc;
 }
 
-int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_look_t *look,
+int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan,
                                      const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *next, bool *late)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
@@ -67,7 +67,7 @@ int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const 
         return rc;
     }
     for (unsigned place = 0; place < 2 && OPAL_CRYPT_OK == rc; ++place) {
-        rc = NULL != look ? has_as_read(state, look, place, &has) : opal_cryptfile_place_holds(storage, now, place, &holds);
+        rc = NULL != scan ? has_as_read(state, scan, place, &has) : opal_cryptfile_place_holds(storage, now, place, &holds);
         *late = *late || (OPAL_CRYPT_OK == rc && (!has || OPAL_CRYPTFILE_PLACE_OTHER == holds));
     }
     if (OPAL_CRYPT_OK == rc && !*late) {
