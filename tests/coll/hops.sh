@@ -50,7 +50,9 @@ refused() {
         fail "$1 on one node: not \"$text\": $(cat "$CASE_DIR/out")"
 }
 refused 'coll_cryptag=off'               OMPI_MCA_coll=^cryptag
-refused 'parameters of coll/cryptag'     OMPI_MCA_coll_cryptag_shm_max=0
+for setting in shm_max=0 fragment=2048 bcast_algorithm=chain; do
+    refused 'parameters of coll/cryptag' OMPI_MCA_coll_cryptag_$setting
+done
 
 says 'pml/crypt is not in use' env OMPI_MCA_pml=ob1 OMPI_MCA_coll=cryptag,basic,libnbc,self,inter \
     "$SRC/tests/vcluster" mpirun -n 2 "$marked" "$text"
