@@ -308,7 +308,7 @@ static void export_of(opal_cryptfile_keystore_t *keystore, const char *label, ch
 
 static void imports(void)
 {
-    opal_cryptfile_keystore_t *here = keystore_at("here"), *there = keystore_at("there"), *stranger = keystore_at("stranger");
+    opal_cryptfile_keystore_t *here = keystore_at("here"), *there = keystore_at("there"), *unrelated = keystore_at("stranger");
     opal_cryptfile_keystore_record_t record;
     opal_crypt_why_t why;
     char *old, *newer, *bytes;
@@ -335,24 +335,24 @@ static void imports(void)
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(there, "lab", 1, &record, NULL) && record.revoked);
 
     UNIT_GROUP("a label of another key stays, and does not keep others out");
-    make_versions(stranger, "lab", 1);
-    make_versions(stranger, "mine", 1);
-    export_of(stranger, NULL, &bytes, &count);
+    make_versions(unrelated, "lab", 1);
+    make_versions(unrelated, "mine", 1);
+    export_of(unrelated, NULL, &bytes, &count);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == import(there, bytes, count, false, &seen, &why) && fixture_said(&why, "keystore-other-key", "lab, version 1"));
     UNIT_CHECK(0 == strcmp("lab 1 refused", seen.lines[0]) && 0 == strcmp("mine 1 new", seen.lines[1]) && 4 == keys_in(there));
     UNIT_CHECK(1 == log_lines(fixture_path("there"), " import ", "label=lab", "refused: another key has this label"));
     opal_crypt_secmem_free(bytes);
     /* Versions of a stranger that we do not have: nothing shows that they belong to ours. */
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(stranger, "lab", 0, &record, NULL));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(unrelated, "lab", 0, &record, NULL));
     for (unsigned i = 0; i < 3; ++i) {
-        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(stranger, OPAL_CRYPTFILE_KEYSTORE_ROTATE, &record, NULL));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_new(unrelated, OPAL_CRYPTFILE_KEYSTORE_ROTATE, &record, NULL));
     }
     for (unsigned i = 1; i < 4; ++i) {
         char name[64];
         snprintf(name, sizeof(name), "stranger/lab.%u", i);
         UNIT_CHECK(0 == unlink(fixture_path(name)));
     }
-    export_of(stranger, "lab", &bytes, &count);
+    export_of(unrelated, "lab", &bytes, &count);
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == import(there, bytes, count, false, &seen, &why));
     UNIT_CHECK(fixture_said(&why, "keystore-other-key", "no version of it is in both") && 0 == strcmp("lab 4 refused", seen.lines[0]) && 4 == keys_in(there));
     opal_crypt_secmem_free(bytes);
@@ -367,7 +367,7 @@ static void imports(void)
     opal_crypt_secmem_free(newer);
     opal_cryptfile_keystore_close(here);
     opal_cryptfile_keystore_close(there);
-    opal_cryptfile_keystore_close(stranger);
+    opal_cryptfile_keystore_close(unrelated);
 }
 
 static void owners(void)

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
-enum { OWNER = 4712, MEMBER = 4713, STRANGER = 4714, GROUP = 4715 };
+enum { OWNER = 4712, MEMBER = 4713, OUTSIDER = 4714, GROUP = 4715 };
 
 static char directory[256], home[256], key_path[300], blob_path[300];
 static opal_cryptfile_keystore_options_t options = {.backend = OPAL_CRYPTFILE_KEYSTORE_FILE, .secret_on_netfs = true, .now = NOW};
@@ -152,7 +152,7 @@ static void case_members(void)
     UNIT_GROUP("a user who is not a member, and members without the parameter");
     expected_topic = "keystore-directory";
     expected_detail = ": Permission denied";
-    as(STRANGER, false, refused);
+    as(OUTSIDER, false, refused);
     const char *group = options.group;
     options.group = NULL;
     expected_detail = ": it belongs to user id 4712, this process runs as 4713";
@@ -186,9 +186,9 @@ static void case_modes(void)
         UNIT_CHECK(0 == chmod(directory, bad_directories[i]));
         refuse_member("secret-group", "group id 4715 and 0750 are expected");
     }
-    UNIT_CHECK(0 == chmod(directory, 0755) && 0 == chown(directory, OWNER, STRANGER));
+    UNIT_CHECK(0 == chmod(directory, 0755) && 0 == chown(directory, OWNER, OUTSIDER));
     refuse_member("secret-group", "it belongs to group id 4714 and has the mode 0755");
-    UNIT_CHECK(0 == chown(directory, STRANGER, GROUP));
+    UNIT_CHECK(0 == chown(directory, OUTSIDER, GROUP));
     refuse_member("secret-group", "it belongs to user id 4714; 4712 is expected");
     UNIT_CHECK(0 == chown(directory, 0, GROUP) && 0 == chmod(directory, 02750));
     as(MEMBER, true, granted);
@@ -199,7 +199,7 @@ static void case_modes(void)
     }
     UNIT_CHECK(0 == chown(key_path, OWNER, MEMBER) && 0 == chmod(key_path, 0640));
     refuse_member("secret-mode", "it belongs to group id 4713 and its mode is 0640");
-    UNIT_CHECK(0 == chown(key_path, STRANGER, GROUP));
+    UNIT_CHECK(0 == chown(key_path, OUTSIDER, GROUP));
     refuse_member("secret-owner", "it belongs to user id 4714; 4712 is expected");
     UNIT_CHECK(0 == chown(key_path, OWNER, GROUP));
     as(MEMBER, true, granted);
@@ -214,7 +214,7 @@ static void case_lists(void)
             uint16_t tag, rights;
             uint32_t id;
         } entries[5];
-    } list = {2, {{1, 6, UINT32_MAX}, {2, 4, STRANGER}, {4, 4, UINT32_MAX}, {0x10, 4, UINT32_MAX}, {0x20, 0, UINT32_MAX}}};
+    } list = {2, {{1, 6, UINT32_MAX}, {2, 4, OUTSIDER}, {4, 4, UINT32_MAX}, {0x10, 4, UINT32_MAX}, {0x20, 0, UINT32_MAX}}};
     static const char access_list[] = "system.posix_acl_access", default_list[] = "system.posix_acl_default";
 
     if (0 != setxattr(key_path, access_list, &list, sizeof(list), 0)) {
