@@ -23,6 +23,7 @@ with ompi_crypt.open("rows") as file:
     assert [region["label"] for region in file.info()["regions"]] == ["lab", "other"], file.info()
     assert all(region["readable"] for region in file.info()["regions"])
 with ompi_crypt.open("rows", keystore="one") as file:
+    region = file.info()["regions"][1]
     assert [region["readable"] for region in file.info()["regions"]] == [True, False]
     for row in range(0, len(plain) // 1000, 2):         # the next row is not readable, and is within the buffer
         file.seek(1000 * row)
@@ -33,19 +34,22 @@ with ompi_crypt.open("rows", keystore="one") as file:
         except ompi_crypt.NoKey as error:
             assert error.offset == 1000 * (row + 1), error.offset
 
-# A block of the other label begins before these rows, and does not open.
+# A block of the other label has the end of row 1 and the beginning of row 3, and does not open.
+block = region["block_bytes"]
+first = 1000 + 1000 // block * block
+assert first < 2000
 shutil.copy("rows", "damaged")
 damaged = File("damaged")
-damaged.flip(damaged.data(1500))
+damaged.flip(damaged.data(first))
 with ompi_crypt.open("damaged") as file:
-    for row in range(0, 60, 2):
-        file.seek(1000 * row)
-        assert file.read(1000) == plain[1000 * row:1000 * row + 1000], row
+    file.seek(2000)
+    assert file.read(1000) == plain[2000:3000]
+    for read in (lambda: file.read(1), lambda: file.read_at(2999, 2), lambda: file.read_at(first, 1)):
         try:
-            file.read(1)
-            raise SystemExit(f"row {row + 1} was read")
+            read()
+            raise SystemExit("a damaged block was read")
         except ompi_crypt.Forged as error:
-            assert error.offset == 1000, error.offset
+            assert error.offset == first, error.offset
 try:
     ompi_crypt.open("rows", label="lab")
     raise SystemExit("another label was accepted")

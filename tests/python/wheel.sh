@@ -11,7 +11,7 @@ made() {
     must builder/bin/pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation --no-index -w dist "$1"
 }
 # in_venv COMMAND...: where files have the names of the library and of the package
-in_venv() { (cd trap && env -u PYTHONPATH "$@"); }
+in_venv() { (cd trap && env -u PYTHONPATH -u LD_LIBRARY_PATH "$@"); }
 
 must python3 -m venv builder
 pip_install builder hatchling
