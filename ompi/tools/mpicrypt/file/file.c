@@ -122,7 +122,8 @@ const mpicrypt_verb_t mpicrypt_file_verb = {
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
                 "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"
                 "mpicrypt key rotate results; mpicrypt file rekey results\n"
-                "tar -c data | mpicrypt file encrypt - data.tar --label results; mpicrypt file cat data.tar | tar -t",
+                "tar -c data | mpicrypt file encrypt - data.tar --label results\n"
+                "mpicrypt file cat data.tar | tar -t",
     .run = run,
     .takes_operands = true,
 };
