@@ -158,7 +158,8 @@ def damaged():
             try:
                 got = reader(lambda: ompi_crypt.open("damaged", **OPTIONS), HERE + "damaged")
             except Exception as exception:
-                assert refused(exception), (name, reader, what, exception)
+                # A library may see by itself that a file is shorter than it says.
+                assert refused(exception) or what == "cut", (name, reader, what, exception)
                 raised += 1
             else:
                 assert not must and got == wanted, (name, reader, what)
