@@ -42,6 +42,39 @@ static const mpicrypt_verb_t *const verbs[] = {
 
 static const char *running = NULL;
 
+/* ---- messages ---- */
+
+static const char *kept = "\n";
+static _Thread_local struct {
+    char name[64];                      /* empty: unused */
+    const char *shown;
+} places[2];
+
+void mpicrypt_error_one_line(void) { kept = ""; }
+
+void mpicrypt_error_place(int which, const char *place, const char *shown)
+{
+    snprintf(places[which].name, sizeof(places[which].name), "%s", NULL == place ? "" : place);
+    places[which].shown = shown;
+}
+
+/* `text`, or what replaces it. */
+static char *with_shown(char *text, const char *place, const char *shown)
+{
+    size_t from = 0;
+    char *found, *replaced;
+
+    while (NULL != text && '\0' != *place && NULL != (found = strstr(text + from, place))) {
+        from = (size_t) (found - text) + strlen(shown);
+        if (asprintf(&replaced, "%.*s%s%s", (int) (found - text), text, shown, found + strlen(place)) < 0) {
+            replaced = NULL;
+        }
+        free(text);
+        text = replaced;
+    }
+    return text;
+}
+
 int mpicrypt_error(int code, const char *format, ...)
 {
     char *text = NULL;
@@ -52,9 +85,12 @@ int mpicrypt_error(int code, const char *format, ...)
         text = NULL;
     }
     va_end(list);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); ++i) {
+        text = with_shown(text, places[i].name, places[i].shown);
+    }
     mpicrypt_progress_end();
     fprintf(stderr, "mpicrypt%s%s: %s\n", NULL != running ? " " : "", NULL != running ? running : "",
-            NULL == text ? strerror(ENOMEM) : opal_crypt_harmless(text, "\n"));
+            NULL == text ? strerror(ENOMEM) : opal_crypt_harmless(text, kept));
     free(text);
     return code;
 }

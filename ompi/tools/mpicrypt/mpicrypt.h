@@ -9,7 +9,7 @@
  * line here and one in the table of mpicrypt.c, one section of
  * docs/mpicrypt.rst.
  *
- * Threads: none of this is thread-safe; verbs call it from their main thread.
+ * Threads: any may call mpicrypt_error and the functions of a table of its own; verbs call the rest from their main thread.
  */
 #ifndef MPICRYPT_H
 #define MPICRYPT_H
@@ -110,6 +110,12 @@ void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb);
  * `return mpicrypt_error(MPICRYPT_USAGE, ...)`. */
 int mpicrypt_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* From now on a message is one line, whatever the names in it are. */
+void mpicrypt_error_one_line(void);
+/* In messages of this thread a path that begins with `place`, which ends in a slash, is shown with `shown` instead.
+ * There are two: `which` is 0 or 1.  NULL: no more. */
+void mpicrypt_error_place(int which, const char *place, const char *shown);
+
 /* Become `python3 -I -B LIBEXEC/mpicrypt-NAME MPICRYPT PROFILES ARGUMENT...`.  Returns only after a message. */
 int mpicrypt_become(const char *name, int argc, char **argv);
 
@@ -141,6 +147,7 @@ void mpicrypt_table_bytes(mpicrypt_table_t *table, size_t value);   /* printed a
 void mpicrypt_table_print(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out); /* an array of objects */
+void mpicrypt_table_json_line(const mpicrypt_table_t *table, FILE *out);    /* without line breaks */
 void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped; U+FFFD for what is no UTF-8 */
 
 /* Can `path` be written?  Asked before a long measurement; NULL and "-" can.  A
@@ -159,9 +166,10 @@ typedef struct mpicrypt_spread {
 /* Sorts `values` in place. */
 mpicrypt_spread_t mpicrypt_spread(double *values, int count);
 
-/* ---- progress: a bar on stderr, only if that is a terminal ---- */
+/* ---- progress: a bar or a line on stderr, only if that is a terminal; any thread ---- */
 
 void mpicrypt_progress(const char *label, size_t done, size_t total);
+void mpicrypt_progress_line(const char *text);          /* instead of the bar */
 void mpicrypt_progress_end(void);
 
 #endif

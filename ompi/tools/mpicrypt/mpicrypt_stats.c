@@ -1,9 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Median and quartiles, and the progress bar of long runs.
+ * Median and quartiles, and the progress bar or line of long runs.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ mpicrypt_spread_t mpicrypt_spread(double *values, int count)
                                quantile(values, count, 0.75)};
 }
 
+static pthread_mutex_t bar_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool bar_shown = false;
 
 void mpicrypt_progress(const char *label, size_t done, size_t total)
@@ -49,15 +51,30 @@ void mpicrypt_progress(const char *label, size_t done, size_t total)
     char shown[25];
 
     snprintf(shown, sizeof(shown), "%s", label);
+    pthread_mutex_lock(&bar_lock);
     fprintf(stderr, "\r[%-*.*s] %3zu%% %-24s", CELLS, filled, full, done * 100 / total, opal_crypt_harmless(shown, ""));
     fflush(stderr);
     bar_shown = true;
+    pthread_mutex_unlock(&bar_lock);
+}
+
+void mpicrypt_progress_line(const char *text)
+{
+    if (isatty(STDERR_FILENO)) {
+        pthread_mutex_lock(&bar_lock);
+        fprintf(stderr, "\r%-74.74s", text);
+        fflush(stderr);
+        bar_shown = true;
+        pthread_mutex_unlock(&bar_lock);
+    }
 }
 
 void mpicrypt_progress_end(void)
 {
+    pthread_mutex_lock(&bar_lock);
     if (bar_shown) {
         fprintf(stderr, "\r%74s\r", "");
         bar_shown = false;
     }
+    pthread_mutex_unlock(&bar_lock);
 }

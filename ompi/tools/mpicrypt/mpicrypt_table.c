@@ -243,11 +243,12 @@ int mpicrypt_table_csv_file(const mpicrypt_table_t *table, const char *path)
 
 /* ---- JSON ---- */
 
-void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out)
+/* `line`: what a row begins with. */
+static void json_rows(const mpicrypt_table_t *table, FILE *out, const char *line)
 {
     fputc('[', out);
     for (size_t row = 0; row < row_count(table); ++row) {
-        fputs(0 == row ? "\n    {" : ",\n    {", out);
+        fprintf(out, "%s%s{", 0 == row ? "" : ",", line);
         for (int column = 0; column < table->column_count; ++column) {
             const cell_t *cell = at(table, row, column);
             fputs(0 == column ? "" : ", ", out);
@@ -265,5 +266,16 @@ void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out)
         }
         fputc('}', out);
     }
+}
+
+void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out)
+{
+    json_rows(table, out, "\n    ");
     fputs("\n  ]", out);
+}
+
+void mpicrypt_table_json_line(const mpicrypt_table_t *table, FILE *out)
+{
+    json_rows(table, out, "");
+    fputc(']', out);
 }

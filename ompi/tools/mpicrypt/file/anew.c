@@ -16,24 +16,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "crew.h"
 #include "file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
-enum { PART_BYTES = 4 << 20, REQUESTS = 65536 };
+enum { REQUESTS = 65536 };
 
 static int failed(const char *path) { return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(errno)); }
 
-/* ---- the bytes ---- */
+/* ---- the bytes, by several threads ---- */
 
+/* Regions are copied one after the other, each in the order of its stream, so that its blocks are written whole, and once;
+ * except for the rest, which is all bytes that belong to no other region. */
 typedef struct copy {
     mpicrypt_file_t *from, *to;
+    size_t capacity;                    /* of a part */
+    uint32_t region, hint;
+    uint64_t next;                      /* in the region's stream or, for the rest, in the file */
+} copy_t;
+
+typedef struct copy_part {
     uint32_t region;
     uint64_t plain;                     /* where `bytes` begin in the region's stream, which is cut into blocks */
-    uint8_t *bytes;
-    size_t capacity, have;              /* have: requested so far */
-    opal_cryptfile_request_t requests[REQUESTS];
+    size_t have;                        /* requested so far */
     size_t count;
-} copy_t;
+    opal_cryptfile_request_t requests[REQUESTS];
+    uint8_t bytes[];
+} copy_part_t;
 
 static bool all_zero(const uint8_t *bytes, size_t count)
 {
@@ -41,16 +50,16 @@ static bool all_zero(const uint8_t *bytes, size_t count)
 }
 
 /* A hole is visible, so zeros become one only if they were never written, or are not encrypted. */
-static bool stays_hole(const copy_t *copy)
+static bool stays_hole(const copy_t *copy, const copy_part_t *part)
 {
-    const opal_cryptfile_region_t *region = &copy->from->map->regions[copy->region];
+    const opal_cryptfile_region_t *region = &copy->from->map->regions[part->region];
     opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_HOLE;
     uint32_t plain_bytes;
-    bool hole = all_zero(copy->bytes, copy->have);
+    bool hole = all_zero(part->bytes, part->have);
 
-    for (uint64_t at = copy->plain; region->encrypted && hole && at < copy->plain + copy->have;) {
+    for (uint64_t at = part->plain; region->encrypted && hole && at < part->plain + part->have;) {
         uint64_t block = at / region->block_bytes;
-        hole = OPAL_CRYPT_OK == opal_cryptfile_check(copy->from->file, copy->region, block, &condition, &plain_bytes) &&
+        hole = OPAL_CRYPT_OK == opal_cryptfile_check(copy->from->file, part->region, block, &condition, &plain_bytes) &&
                OPAL_CRYPTFILE_BLOCK_HOLE == condition;
         at = (block + 1) * region->block_bytes;
     }
@@ -58,82 +67,108 @@ static bool stays_hole(const copy_t *copy)
 }
 
 /* Read the requested bytes, and write them. */
-static int flush(copy_t *copy)
+static bool copy_work(void *of, void *memory, mpicrypt_file_fault_t *fault)
 {
+    const copy_t *copy = of;
+    copy_part_t *part = memory;
     opal_cryptfile_outcome_t outcome;
-    int code = MPICRYPT_OK;
 
-    if (copy->count > 0 && OPAL_CRYPT_OK != opal_cryptfile_read(copy->from->file, copy->requests, copy->count, false, &outcome)) {
-        code = mpicrypt_file_failed(copy->from, &outcome);
-    } else if (copy->count > 0 && outcome.bytes != copy->have) {
-        code = mpicrypt_error(MPICRYPT_FAILED, "%s: it became shorter meanwhile", copy->from->path);
-    } else if (!stays_hole(copy) &&
-               OPAL_CRYPT_OK != opal_cryptfile_write(copy->to->file, copy->requests, copy->count, false, &outcome)) {
-        code = mpicrypt_file_failed(copy->to, &outcome);
+    if (OPAL_CRYPT_OK != opal_cryptfile_read(copy->from->file, part->requests, part->count, false, &outcome)) {
+        return mpicrypt_file_fault_engine(fault, copy->from, &outcome);
     }
-    copy->plain += copy->have;
-    copy->count = copy->have = 0;
-    return code;
+    if (outcome.bytes != part->have) {
+        return mpicrypt_file_fault_text(fault, copy->from->path, "it became shorter meanwhile");
+    }
+    if (!stays_hole(copy, part) && OPAL_CRYPT_OK != opal_cryptfile_write(copy->to->file, part->requests, part->count, false, &outcome)) {
+        return mpicrypt_file_fault_engine(fault, copy->to, &outcome);
+    }
+    mpicrypt_file_progress(part->have);
+    return true;
 }
 
-static int ask(copy_t *copy, uint64_t offset, uint64_t count)
-{
-    int code = MPICRYPT_OK;
+/* Is this the rest: all bytes that belong to no other region? */
+static bool is_rest(const copy_t *copy) { return 0 == copy->from->map->regions[copy->region].tiling.run_count; }
 
-    while (count > 0 && MPICRYPT_OK == code) {
-        size_t here = copy->capacity - copy->have < count ? copy->capacity - copy->have : (size_t) count;
-        copy->requests[copy->count++] = (opal_cryptfile_request_t){copy->bytes + copy->have, offset, here};
-        copy->have += here;
-        offset += here;
-        count -= here;
-        if (copy->have == copy->capacity || REQUESTS == copy->count) {
-            code = flush(copy);
-        }
-    }
-    return code;
-}
-
-/* Copies a region in the order of its stream, so that its blocks are written whole, and once. */
-static int copy_region(copy_t *copy, uint32_t number)
+/* The run of contiguous bytes at copy->next: its offset and place in the stream.  False: there is none up to *together. */
+static bool run_at(copy_t *copy, uint64_t *offset, uint64_t *plain, uint64_t *together)
 {
     const opal_cryptfile_geometry_t *geometry = &copy->from->map->geometry;
-    const opal_cryptfile_tiling_t *tiling = &copy->from->map->regions[number].tiling;
-    uint64_t total = opal_cryptfile_geometry_stand(geometry, tiling, copy->from->bytes), offset, together;
-    int code = MPICRYPT_OK;
+    uint32_t region;
+    bool found;
 
-    for (uint64_t plain = 0; plain < total && MPICRYPT_OK == code; plain += together) {
-        if (opal_cryptfile_geometry_locate(geometry, tiling, plain, &offset, &together)) {
-            together = together < total - plain ? together : total - plain;
-            code = ask(copy, offset, together);
-        } else {                        /* the group has no more of its bytes; the next one has whole blocks again */
+    if (is_rest(copy)) {
+        *offset = copy->next;
+        found = opal_cryptfile_map_find(copy->from->map, &copy->hint, copy->next, &region, plain, together) && copy->region == region;
+    } else {
+        *plain = copy->next;
+        found = opal_cryptfile_geometry_locate(geometry, &copy->from->map->regions[copy->region].tiling, copy->next, offset, together);
+        if (!found) {                   /* the group has no more of its bytes; the next one has whole blocks again */
             uint64_t group = opal_cryptfile_geometry_data(geometry);
-            together = group - plain % group;
-            code = flush(copy);
-            copy->plain = plain + together;
+            *together = group - copy->next % group;
         }
-        mpicrypt_progress(copy->to->path, plain, total);
     }
-    return MPICRYPT_OK == code ? flush(copy) : code;
+    return found;
 }
 
-/* The rest: all bytes that belong to no other region. */
-static int copy_rest(copy_t *copy, uint32_t rest)
+/* Where copy->next ends. */
+static uint64_t copy_end(const copy_t *copy)
 {
-    uint64_t plain, together;
-    uint32_t region, hint = 0;
-    int code = MPICRYPT_OK;
+    const opal_cryptfile_map_t *map = copy->from->map;
 
-    for (uint64_t at = 0; at < copy->from->bytes && MPICRYPT_OK == code; at += together) {
-        bool found = opal_cryptfile_map_find(copy->from->map, &hint, at, &region, &plain, &together);
-        together = together < copy->from->bytes - at ? together : copy->from->bytes - at;
-        code = found && rest == region ? ask(copy, at, together) : MPICRYPT_OK;
+    return is_rest(copy) ? copy->from->bytes
+                         : opal_cryptfile_geometry_stand(&map->geometry, &map->regions[copy->region].tiling, copy->from->bytes);
+}
+
+/* Bytes that follow one another in a region's stream. */
+static bool copy_next(void *of, void *memory)
+{
+    copy_t *copy = of;
+    copy_part_t *part = memory;
+    uint64_t offset, plain, together;
+
+    part->have = part->count = 0;
+    while (copy->region < copy->from->map->region_count && 0 == part->have) {
+        part->region = copy->region;
+        for (uint64_t end = copy_end(copy); copy->next < end && part->have < copy->capacity && part->count < REQUESTS;) {
+            bool found = run_at(copy, &offset, &plain, &together);
+            together = together < end - copy->next ? together : end - copy->next;
+            if (part->have > 0 && (!found || plain != part->plain + part->have)) {
+                if (found) {
+                    return true;        /* the next part begins there */
+                }
+                copy->next += together;
+                if (!is_rest(copy)) {
+                    return true;
+                }
+                continue;
+            }
+            if (found) {
+                together = together < copy->capacity - part->have ? together : copy->capacity - part->have;
+                part->plain = 0 == part->have ? plain : part->plain;
+                part->requests[part->count++] = (opal_cryptfile_request_t){part->bytes + part->have, offset, (size_t) together};
+                part->have += (size_t) together;
+            }
+            copy->next += together;
+        }
+        if (copy->next >= copy_end(copy)) {
+            ++copy->region;
+            copy->next = copy->hint = 0;
+        }
     }
-    return MPICRYPT_OK == code ? flush(copy) : code;
+    return part->have > 0;
+}
+
+static void *copy_begin(void *of) { return malloc(sizeof(copy_part_t) + ((copy_t *) of)->capacity); }
+
+static void copy_wipe(void *of, void *memory)
+{
+    opal_crypt_wipe(((copy_part_t *) memory)->bytes, ((copy_t *) of)->capacity);
+    free(memory);
 }
 
 static size_t copy_capacity(const opal_cryptfile_map_t *map)
 {
-    size_t capacity = PART_BYTES;
+    size_t capacity = MPICRYPT_FILE_PART_BYTES;
 
     for (uint32_t i = 0; i < map->region_count; ++i) {
         capacity = map->regions[i].block_bytes > capacity ? map->regions[i].block_bytes : capacity;
@@ -143,33 +178,17 @@ static size_t copy_capacity(const opal_cryptfile_map_t *map)
 
 static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
 {
-    copy_t *copy = calloc(1, sizeof(*copy));
-    size_t capacity = copy_capacity(from->map);
-    uint8_t *bytes = malloc(capacity);
+    const size_t capacity = copy_capacity(from->map);
+    copy_t copy = {.from = from, .to = to, .capacity = from->bytes < capacity ? (size_t) from->bytes + 1 : capacity};
+    const mpicrypt_file_crew_t crew = {&copy, (from->bytes + copy.capacity - 1) / copy.capacity, copy_begin, copy_next, copy_work,
+                                       copy_wipe};
     opal_cryptfile_outcome_t outcome;
-    int code = NULL == copy || NULL == bytes ? failed(to->path) : MPICRYPT_OK;
+    int code = mpicrypt_file_crew(&crew);
 
-    if (MPICRYPT_OK == code) {
-        *copy = (copy_t){.from = from, .to = to, .bytes = bytes, .capacity = capacity};
-    }
-    for (uint32_t i = 0; MPICRYPT_OK == code && i < from->map->region_count; ++i) {
-        copy->region = i;
-        copy->plain = 0;
-        code = 0 == from->map->regions[i].tiling.run_count ? copy_rest(copy, i) : copy_region(copy, i);
-    }
-    mpicrypt_progress_end();
     if (MPICRYPT_OK == code && OPAL_CRYPT_OK != opal_cryptfile_resize(to->file, from->bytes, &outcome)) {
         code = mpicrypt_file_failed(to, &outcome);
     }
-    if (MPICRYPT_OK == code && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_sync(&to->posix)) {
-        code = failed(to->path);
-    }
-    if (NULL != bytes) {
-        opal_crypt_wipe(bytes, capacity);
-    }
-    free(bytes);
-    free(copy);
-    return code;
+    return MPICRYPT_OK != code || OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&to->posix) ? code : failed(to->path);
 }
 
 /* ---- the files ---- */
@@ -186,10 +205,11 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
     if (MPICRYPT_OK == code && from->sealed) {
         opal_crypt_why_t why = {.topic = NULL};
         int rc = mpicrypt_file_demand(from, NULL, &why);
-        code = OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(path, rc, &why);
+        code = OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_file_refused(from->subject, path, rc, &why);
     }
     for (uint32_t i = 0; MPICRYPT_OK == code && i < from->map->region_count; ++i) {
         if (from->map->regions[i].encrypted && NULL == from->keys[i].data_key) {
+            mpicrypt_file_finds(from->subject, MPICRYPT_FILE_HAS_NO_KEY);
             code = mpicrypt_error(MPICRYPT_FAILED, "%s: region %u: %s: there is no key for it here", path, (unsigned) i,
                                   from->map->regions[i].label);
         }
@@ -201,7 +221,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
 }
 
 /* `to` stays open; the caller closes it. */
-static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *part, mpicrypt_file_t *to)
+static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, mpicrypt_file_part_t *part, mpicrypt_file_t *to)
 {
     struct stat status;
     unsigned mode;
@@ -211,10 +231,11 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
         return failed(from->path);
     }
     mode = mpicrypt_file_mode(from->posix.data_fd, &status);
-    code = mpicrypt_file_make_like(options, from, part, mode, to);
+    code = mpicrypt_file_make_like(options, from, mpicrypt_file_part_name(part), mode, to);
     if (MPICRYPT_OK != code) {
         return code;
     }
+    mpicrypt_file_created(part);
     code = mpicrypt_file_take(to, options->alone);
     code = MPICRYPT_OK == code ? copy_all(from, to) : code;
     if (MPICRYPT_OK == code && from->sealed) {
@@ -225,7 +246,7 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
     if (MPICRYPT_OK == code
         && !(options->alone || 0 == geteuid() ? mpicrypt_file_own_as(to->posix.data_fd, from->posix.data_fd)
                                               : mpicrypt_file_protect(to, mode))) {
-        code = failed(part);
+        code = failed(to->path);
     }
     if (MPICRYPT_OK != code) {
         mpicrypt_file_close_engine(to);
@@ -237,7 +258,7 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
 static int make_anew(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *to, const struct stat *was)
 {
     mpicrypt_file_t made;
-    const char *part;
+    mpicrypt_file_part_t *part;
     int code = NULL == was ? mpicrypt_file_begin(to, &part) : mpicrypt_file_begin_over(to, &part);
 
     if (MPICRYPT_OK != code) {
@@ -245,10 +266,10 @@ static int make_anew(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
     }
     code = make_part(options, from, part, &made);
     if (MPICRYPT_OK != code) {
-        mpicrypt_file_drop();
+        mpicrypt_file_drop(part);
         return code;
     }
-    code = NULL == was ? mpicrypt_file_finish(to) : mpicrypt_file_finish_over(to, was);
+    code = NULL == was ? mpicrypt_file_finish(part, to) : mpicrypt_file_finish_over(part, to, was);
     mpicrypt_file_close_engine(&made);
     return code;
 }
@@ -275,13 +296,16 @@ int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *
     mpicrypt_file_t from;
     struct stat was;
 
-    if (NULL == realpath(path, real)) {         /* a link stays a link */
-        return failed(path);
+    if (!options->subject->found) {             /* a link stays a link */
+        if (NULL == realpath(path, real)) {
+            return failed(path);
+        }
+        path = real;
     }
     with.alone = true;
-    int code = open_from(&with, real, &from);
+    int code = open_from(&with, path, &from);
     if (MPICRYPT_OK == code) {
-        code = 0 == fstat(from.posix.data_fd, &was) ? make_anew(&with, &from, real, &was) : failed(real);
+        code = 0 == fstat(from.posix.data_fd, &was) ? make_anew(&with, &from, path, &was) : failed(path);
         mpicrypt_file_close_engine(&from);
     }
     return code;

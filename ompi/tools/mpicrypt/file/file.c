@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "ompi/tools/mpicrypt/mpicrypt.h"
-#include "file.h"
+#include "crew.h"
+#include "many.h"
 #include "ompi/tools/mpicrypt/speed/speed.h"
 
 static mpicrypt_file_options_t with;
@@ -29,9 +30,20 @@ static const mpicrypt_option_t options[] = {
      "For seal: accept the file as it is, though it does not match its earlier seal."},
     {"new-key", MPICRYPT_FLAG, NULL, NULL, &with.new_key,
      "For cp, which requires it: the copy gets a new UUID and new data keys."},
+    {"recursive", MPICRYPT_FLAG, NULL, NULL, &with.recursive,
+     "Work on all files below the directories that are named; symbolic links are not followed."},
+    {"to", MPICRYPT_TEXT, "DIR", NULL, &with.to,
+     "For encrypt and decrypt: make the new files below this directory, under the same names."},
+    {"in-place", MPICRYPT_FLAG, NULL, NULL, &with.in_place,
+     "For encrypt and decrypt: replace each file. The blocks of the old one on the disk are not wiped."},
+    {"threads", MPICRYPT_COUNT, "N", NULL, &with.threads,
+     "Threads, 1 to 64: for several files at a time, and for the parts of a large one. Default: the processors that "
+     "mpicrypt may use, at most 8."},
+    {"quiet", MPICRYPT_FLAG, NULL, NULL, &with.quiet,
+     "No progress; of many files, print only about those that are not in order."},
     {"range", MPICRYPT_TEXT, "A-B", NULL, &with.range,
      "For cat: bytes A to B, counted from 0, with B; A- is up to the end, -N the last N bytes. Sizes as 64K are allowed."},
-    {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "For info and verify: print JSON."},
+    {"json", MPICRYPT_FLAG, NULL, NULL, &with.json, "Print JSON: an object for each file, one a line."},
     MPICRYPT_KEYSTORE_OPTIONS(with.keystore),
     {NULL}
 };
@@ -47,23 +59,20 @@ static void lock_waits(const char *file, pid_t holder, unsigned seconds, bool la
     (void) mpicrypt_error(MPICRYPT_OK, "%s: waiting for %u seconds already, since %s has a lock", file, seconds, who);
 }
 
-static const struct {
-    const char *name;
-    int (*of_one)(const mpicrypt_file_options_t *options, const char *path);
-    int (*of_two)(const mpicrypt_file_options_t *options, const char *from, const char *to);
-} verbs[] = {
-    {"info", mpicrypt_file_show, NULL},
-    {"verify", mpicrypt_file_examine, NULL},
-    {"seal", mpicrypt_file_seal, NULL},
-    {"cat", mpicrypt_file_cat, NULL},
-    {"rekey", mpicrypt_file_rekey, NULL},
-    {"reencrypt", mpicrypt_file_reencrypt, NULL},
-    {"encrypt", NULL, mpicrypt_file_encrypt},
-    {"decrypt", NULL, mpicrypt_file_decrypt},
-    {"cp", NULL, mpicrypt_file_cp},
+static const mpicrypt_file_command_t verbs[] = {
+    {.name = "info", .done = "map verified", .of_one = mpicrypt_file_show, .prints = true, .details = true},
+    {.name = "verify", .done = "whole", .of_one = mpicrypt_file_examine, .prints = true},
+    {.name = "check", .done = "whole", .of_one = mpicrypt_file_examine},
+    {.name = "cat", .of_one = mpicrypt_file_cat},
+    {.name = "seal", .done = "sealed", .of_one = mpicrypt_file_seal, .writes = true},
+    {.name = "rekey", .done = "rekeyed", .of_one = mpicrypt_file_rekey, .writes = true, .details = true},
+    {.name = "reencrypt", .done = "reencrypted", .of_one = mpicrypt_file_reencrypt, .writes = true},
+    {.name = "encrypt", .done = "encrypted", .of_two = mpicrypt_file_encrypt, .writes = true},
+    {.name = "decrypt", .done = "decrypted", .of_two = mpicrypt_file_decrypt, .writes = true},
+    {.name = "cp", .done = "copied", .of_two = mpicrypt_file_cp, .writes = true},
 };
 
-static int with_providers(size_t verb, char **operands)
+static int with_providers(const mpicrypt_file_command_t *command, int count, char **operands)
 {
     int code = mpicrypt_providers_open();
 
@@ -71,10 +80,46 @@ static int with_providers(size_t verb, char **operands)
         return code;
     }
     ompi_common_cryptmpio_posix_on_wait(lock_waits, 0);
-    code = NULL != verbs[verb].of_one ? verbs[verb].of_one(&with, operands[0])
-                                      : verbs[verb].of_two(&with, operands[0], operands[1]);
+    code = mpicrypt_file_run(command, &with, count, operands);
     mpicrypt_providers_close();
     return code;
+}
+
+static bool is_verb(const mpicrypt_file_command_t *command, const char *name) { return 0 == strcmp(name, command->name); }
+
+/* Do the options and the number of operands suit the verb? */
+static int check_options(const mpicrypt_file_command_t *command, int count)
+{
+    const bool copies = is_verb(command, "encrypt") || is_verb(command, "decrypt");
+
+    if (!copies && (NULL != with.to || with.in_place)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--to and --in-place are for encrypt and decrypt");
+    }
+    if (NULL != with.to && with.in_place) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--to and --in-place exclude each other");
+    }
+    if (with.recursive && NULL != command->of_two && NULL == with.to && !with.in_place) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--recursive needs --to or --in-place here");
+    }
+    if (NULL != with.range && !is_verb(command, "cat")) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--range is for cat");
+    }
+    if (is_verb(command, "cat") && (1 != count || with.recursive || with.json)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "cat is for one file, and prints its bytes");
+    }
+    if (NULL != with.root && (with.recursive || (NULL != command->of_one && 1 != count))) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--root is for one file");
+    }
+    if (with.threads < 1 || with.threads > MPICRYPT_FILE_THREADS_MAX) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--threads: %zu is not between 1 and %d", with.threads, MPICRYPT_FILE_THREADS_MAX);
+    }
+    return NULL == with.label && is_verb(command, "encrypt") ? mpicrypt_error(MPICRYPT_USAGE, "encrypt needs --label") : MPICRYPT_OK;
+}
+
+/* One operand at least; two for a verb that makes another file, unless an option says where. */
+static bool suits(const mpicrypt_file_command_t *command, int count)
+{
+    return NULL != command->of_two && NULL == with.to && !with.in_place && !with.recursive ? 2 == count : count > 0;
 }
 
 static int run(int operand_count, char **operands)
@@ -82,32 +127,35 @@ static int run(int operand_count, char **operands)
     const char *name = operand_count > 0 ? operands[0] : "";
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
-        if (0 == strcmp(name, verbs[i].name) && operand_count == (NULL != verbs[i].of_one ? 2 : 3)) {
-            if (with.json && 0 != strcmp(name, "info") && 0 != strcmp(name, "verify")) {
-                return mpicrypt_error(MPICRYPT_USAGE, "--json is for info and verify");
+        if (is_verb(&verbs[i], name) && suits(&verbs[i], operand_count - 1)) {
+            with.verdict = is_verb(&verbs[i], "check");
+            with.recursive = with.recursive || with.verdict;
+            with.threads = 0 == with.threads ? mpicrypt_file_threads_default() : with.threads;
+            int code = check_options(&verbs[i], operand_count - 1);
+            if (MPICRYPT_OK == code && is_verb(&verbs[i], "cat")) {
+                return mpicrypt_file_cat(&with, operands[1]);
             }
-            if (NULL != with.range && 0 != strcmp(name, "cat")) {
-                return mpicrypt_error(MPICRYPT_USAGE, "--range is for cat");
-            }
-            return mpicrypt_file_cat == verbs[i].of_one ? mpicrypt_file_cat(&with, operands[1]) : with_providers(i, operands + 1);
+            return MPICRYPT_OK == code ? with_providers(&verbs[i], operand_count - 1, operands + 1) : code;
         }
     }
     return 0 == strcmp(name, "mv") ? mpicrypt_error(MPICRYPT_USAGE, "use mv(1): an encrypted file is one file")
            : 0 == strcmp(name, "compact")
                ? mpicrypt_error(MPICRYPT_USAGE, "compact is not needed any more: overwrites lengthen no file")
-           : mpicrypt_error(MPICRYPT_USAGE, "info FILE, verify FILE, cat FILE, seal FILE, rekey FILE, reencrypt FILE, encrypt PLAIN FILE, "
-                                            "decrypt FILE PLAIN or cp --new-key FILE TARGET; see --help");
+           : mpicrypt_error(MPICRYPT_USAGE, "info, verify, check, seal, rekey or reencrypt FILE..., cat FILE, encrypt PLAIN FILE, decrypt FILE "
+                                            "PLAIN, encrypt or decrypt --to DIR or --in-place FILE..., or cp --new-key FILE TARGET; "
+                                            "see --help");
 }
 
 const mpicrypt_verb_t mpicrypt_file_verb = {
     .name = "file",
     .summary = "inspect, verify, seal, create, decrypt and rekey encrypted files",
-    .synopsis = "info|verify|cat|seal|rekey|reencrypt FILE | encrypt|decrypt|cp FROM TO",
+    .synopsis = "info|verify|check|seal|rekey|reencrypt|cat|encrypt|decrypt|cp NAME...",
     .description =
         "An encrypted file is one file: mv, cp and rm handle it.\n\n"
         "info prints the map: which bytes are encrypted, with which algorithm and key. verify opens every block, "
         "changes nothing, and lists the blocks that were never completed (torn) or are not what a holder of the key "
-        "wrote (bad); it also checks the seal and the copies of the map. seal verifies, then makes a seal of the "
+        "wrote (bad); it also checks the seal and the copies of the map. check does the same for all files below "
+        "directories, and says what to do about those that are not in order. seal verifies, then makes a seal of the "
         "whole file and prints its root; with it, older versions of blocks, a truncated end and any other replaced "
         "part are detected, too.\n\n"
         "cat writes the plaintext to standard output. Nothing is written before its block has authenticated: where a "
@@ -117,11 +165,15 @@ const mpicrypt_verb_t mpicrypt_file_verb = {
         "the data does not change. cp --new-key copies with new data keys, so that a block of one file does not open "
         "in the other. reencrypt replaces the data keys of FILE itself.\n\n"
         "seal, rekey and reencrypt refuse a FILE that a job or another mpicrypt has open, and nobody can open it "
-        "while they run. The other commands never overwrite an existing file.",
+        "while they run. Without --in-place, the other commands never overwrite an existing file.\n\n"
+        "A command with several names, --recursive, --to or --in-place prints a line about each file and a summary. A "
+        "file that fails does not stop the others; the exit status is the worst of all files. If a command was "
+        "interrupted, run it again: it finishes what it has not done.",
     .options = options,
     .examples = "mpicrypt file encrypt results.plain results --label results\nmpicrypt file verify results\n"
                 "mpicrypt file seal results; mpicrypt file verify results --root HEX\n"
                 "mpicrypt key rotate results; mpicrypt file rekey results\n"
+                "mpicrypt file encrypt --recursive --to encrypted data --label results\nmpicrypt file check encrypted\n"
                 "tar -c data | mpicrypt file encrypt - data.tar --label results\n"
                 "mpicrypt file cat data.tar | tar -t",
     .run = run,

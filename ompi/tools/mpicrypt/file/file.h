@@ -16,8 +16,59 @@
 #include "opal/mca/common/cryptfile/file/seal.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
 
+/* ---- file/subject.c: one of the files that the command works on ---- */
+
+/* What was found.  Of two findings about a file the later in this list counts. */
+typedef enum {
+    MPICRYPT_FILE_IS_WHOLE,             /* and the verb has done its work */
+    MPICRYPT_FILE_IS_THERE,             /* an interrupted run did it */
+    MPICRYPT_FILE_IS_PLAIN,
+    MPICRYPT_FILE_IS_ENCRYPTED,         /* and is not to be encrypted again */
+    MPICRYPT_FILE_IS_LINK,
+    MPICRYPT_FILE_IS_SPECIAL,           /* a pipe, a device ... */
+    MPICRYPT_FILE_IS_LEFT,              /* a part, or a file to try locks with, of a process that was killed */
+    MPICRYPT_FILE_IS_BUSY,
+    MPICRYPT_FILE_IS_OTHER,             /* of another version */
+    MPICRYPT_FILE_IS_BEGUN,             /* its maker was killed */
+    MPICRYPT_FILE_IS_HALF,              /* a verb that changes it was killed */
+    MPICRYPT_FILE_HAS_NO_KEY,
+    MPICRYPT_FILE_IS_TORN,
+    MPICRYPT_FILE_IS_FORGED,
+    MPICRYPT_FILE_HAS_ERROR,            /* of the operating system, mostly */
+    MPICRYPT_FILE_STATES
+} mpicrypt_file_state_t;
+
+typedef struct mpicrypt_file_subject {
+    const char *shown;                  /* its name for people */
+    bool found;                         /* by --recursive: files that the verb is not for are no errors */
+    bool again;                         /* one of many: what is done already is no error */
+    FILE *out;                          /* what the verb prints */
+    mpicrypt_file_state_t state;
+    const char *done;                   /* what the state of a file is called that the verb is done with */
+    bool sized;                         /* `bytes` is known */
+    uint64_t bytes;
+    char root[2 * OPAL_CRYPT_HASH_BYTES + 1];   /* of its seal; empty: unknown */
+} mpicrypt_file_subject_t;
+
+void mpicrypt_file_finds(mpicrypt_file_subject_t *subject, mpicrypt_file_state_t state);
+
+/* For people and programs: what the state is called, and what to do about it (NULL: nothing). */
+const char *mpicrypt_file_state_name(mpicrypt_file_state_t state);
+const char *mpicrypt_file_state_of(const mpicrypt_file_subject_t *subject);
+const char *mpicrypt_file_state_advice(mpicrypt_file_state_t state);
+
+/* As mpicrypt_refused, and note what the refusal says about the file. */
+int mpicrypt_file_refused(mpicrypt_file_subject_t *subject, const char *path, int rc, const opal_crypt_why_t *why);
+
+/* What processes of ours leave beside files when they are killed, by its name. */
+bool mpicrypt_file_is_left(const char *path);
+
+/* Does it begin as an encrypted file does?  `bytes`: then the size of its plaintext, by what nobody has verified. */
+bool mpicrypt_file_seems_encrypted(int fd, uint64_t *bytes);
+
 /* The values of the command's options. */
 typedef struct mpicrypt_file_options {
+    mpicrypt_file_subject_t *subject;
     mpicrypt_keystore_t keystore;
     const char *recovery;               /* PEM of a recovery key; NULL: none */
     const char *label, *algorithm;      /* of a new file */
@@ -30,11 +81,17 @@ typedef struct mpicrypt_file_options {
     bool alone;                         /* exclusive: no other process may have the file open; else shared */
     bool anew;                          /* seal: even if the previous seal does not fit */
     const char *root;                   /* demand this hash; NULL: any */
+    const char *to;                     /* encrypt, decrypt: the directory of the new files */
+    bool in_place;                      /* encrypt, decrypt: the new file replaces the old one */
+    bool recursive, quiet;
+    bool verdict;                       /* check: no tables */
+    size_t threads;
     const char *range;                  /* cat: which bytes; NULL: all */
 } mpicrypt_file_options_t;
 
 typedef struct mpicrypt_file {
     const char *path;
+    mpicrypt_file_subject_t *subject;
     ompi_common_cryptmpio_posix_t posix;
     uint64_t bytes;
     opal_cryptfile_keystore_t *keystore;        /* NULL: none could be opened */
@@ -60,6 +117,12 @@ int mpicrypt_file_open_engine(const mpicrypt_file_options_t *options, const char
  * the seal that the options demand. */
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
                                 mpicrypt_file_t *file);
+
+/* keystores.c: a keystore for an open file, until it is given back (NULL allowed).  An exit code, after a message the first
+ * time. */
+int mpicrypt_file_keystore(const mpicrypt_file_options_t *options, opal_cryptfile_keystore_t **keystore);
+void mpicrypt_file_keystore_give(opal_cryptfile_keystore_t *keystore);
+void mpicrypt_file_keystores_close(void);
 
 /* Mark the open file as in use until it is closed.  Prints a message if that fails. */
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
@@ -116,25 +179,37 @@ typedef struct mpicrypt_file_around {
     bool seal, copies;
 } mpicrypt_file_around_t;
 
-/* Open every block and print the result: as JSON, with `around`, or (NULL) as tables. */
-int mpicrypt_file_check(const mpicrypt_file_t *file, const mpicrypt_file_around_t *around);
+/* Open every block and print the result as the options say; as JSON only with `around`. */
+int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, const mpicrypt_file_around_t *around);
 
-/* ---- file/part.c: one file at a time is being created ---- */
+/* ---- file/part.c: files that are being created, one at a time by each thread ---- */
 
-/* The name to work under, for `to`, which does not exist.  Until finish, drop and signals
- * delete the file of that name. */
-int mpicrypt_file_begin(const char *to, const char **name);
-int mpicrypt_file_finish(const char *to);       /* drops it on failure */
-void mpicrypt_file_drop(void);
+/* Once, before the first: what to write to standard error when a signal ends the command. */
+void mpicrypt_file_signals(const char *words);
+
+/* The part has the name to work under, for `to`, which does not exist.  When its file has been created, `created` is called
+ * at once; then finish, drop and signals delete it. */
+typedef struct mpicrypt_file_part mpicrypt_file_part_t;
+int mpicrypt_file_begin(const char *to, mpicrypt_file_part_t **part);
+const char *mpicrypt_file_part_name(const mpicrypt_file_part_t *part);
+void mpicrypt_file_created(mpicrypt_file_part_t *part);
+int mpicrypt_file_finish(mpicrypt_file_part_t *part, const char *to);   /* drops it on failure */
+void mpicrypt_file_drop(mpicrypt_file_part_t *part);
 
 /* To replace the existing `to`: only if it is still the file that was copied, of which this was the status before. */
-int mpicrypt_file_begin_over(const char *to, const char **name);
-int mpicrypt_file_finish_over(const char *to, const struct stat *was);
+int mpicrypt_file_begin_over(const char *to, mpicrypt_file_part_t **part);
+int mpicrypt_file_finish_over(mpicrypt_file_part_t *part, const char *to, const struct stat *was);
+
+/* ---- file/progress.c: one line on a terminal ---- */
+
+void mpicrypt_file_progress_begin(bool quiet);
+void mpicrypt_file_progress_files(uint64_t files);      /* that were worked on */
+void mpicrypt_file_progress(uint64_t bytes);            /* more */
 
 /* ---- the commands, mostly in a file each; they return exit codes ---- */
 
 int mpicrypt_file_show(const mpicrypt_file_options_t *options, const char *path);
-int mpicrypt_file_examine(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_examine(const mpicrypt_file_options_t *options, const char *path);     /* check, too */
 int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path);
 int mpicrypt_file_cat(const mpicrypt_file_options_t *options, const char *path);
 int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);

@@ -84,62 +84,66 @@ static const char *copy_text(const opal_cryptfile_copy_state_t *copy)
 
 static void print_seal(const mpicrypt_file_t *file)
 {
+    FILE *out = file->subject->out;
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
 
     if (file->sealed && NULL != file->file && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
         opal_cryptfile_seal_text(hash, text);
-        printf("seal        root %s (not checked here)\n", text);
+        fprintf(out, "seal        root %s (not checked here)\n", text);
     } else {
-        printf("seal        %s\n", file->sealed ? "yes" : "none");
+        fprintf(out, "seal        %s\n", file->sealed ? "yes" : "none");
     }
 }
 
 static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
 {
+    FILE *out = file->subject->out;
     char path[PATH_MAX];
     struct stat status = {.st_size = 0};
 
     (void) fstat(file->posix.data_fd, &status);
-    snprintf(path, sizeof(path), "%s", file->path);
+    snprintf(path, sizeof(path), "%s", file->subject->shown);
     if (length_known(file)) {
-        printf("file        %s: %llu bytes\n", opal_crypt_harmless(path, ""), (unsigned long long) file->bytes);
+        fprintf(out, "file        %s: %llu bytes\n", opal_crypt_harmless(path, ""), (unsigned long long) file->bytes);
     } else {
-        printf("file        %s\n", opal_crypt_harmless(path, ""));
+        fprintf(out, "file        %s\n", opal_crypt_harmless(path, ""));
     }
-    printf("length      %llu bytes, of which %llu are on disk\n", (unsigned long long) status.st_size,
+    fprintf(out, "length      %llu bytes, of which %llu are on disk\n", (unsigned long long) status.st_size,
            512 * (unsigned long long) status.st_blocks);
-    printf("UUID        ");
+    fprintf(out, "UUID        ");
     for (int i = 0; i < OPAL_CRYPTFILE_UUID_BYTES; ++i) {
-        printf("%02x", file->header.uuid[i]);
+        fprintf(out, "%02x", file->header.uuid[i]);
     }
-    printf("\nmap         generation %llu, %s\n", (unsigned long long) map->generation,
+    fprintf(out, "\nmap         generation %llu, %s\n", (unsigned long long) map->generation,
            NULL != file->map ? "verified" : "NOT VERIFIED: anybody may have written what follows");
     print_seal(file);
-    printf("copies      attribute: %s; file: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
+    fprintf(out, "copies      attribute: %s; file: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
            copy_text(&file->copies[OPAL_CRYPTFILE_COPY_PLACE_0]), copy_text(&file->copies[OPAL_CRYPTFILE_COPY_PLACE_1]));
 }
 
 static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
 {
+    FILE *out = file->subject->out;
     mpicrypt_table_t *table = mpicrypt_table_new(columns);
 
     for (uint32_t i = 0; i < map->region_count; ++i) {
         add_row(table, file, map, i);
     }
     if (options->json) {
-        printf("{\"file\": ");
-        mpicrypt_json_text(stdout, file->path);
+        fprintf(out, "{\"file\": ");
+        mpicrypt_json_text(out, file->subject->shown);
+        fprintf(out, ", \"state\": \"%s\"", mpicrypt_file_state_of(file->subject));
         if (length_known(file)) {
-            printf(", \"bytes\": %llu", (unsigned long long) file->bytes);
+            fprintf(out, ", \"bytes\": %llu", (unsigned long long) file->bytes);
         }
-        printf(", \"generation\": %llu, \"verified\": %s, \"regions\": ", (unsigned long long) map->generation,
+        fprintf(out, ", \"generation\": %llu, \"verified\": %s, \"regions\": ", (unsigned long long) map->generation,
                NULL != file->map ? "true" : "false");
-        mpicrypt_table_json(table, stdout);
-        printf("}\n");
+        mpicrypt_table_json_line(table, out);
+        fprintf(out, "}\n");
     } else {
         print_head(file, map);
-        mpicrypt_table_print(table, stdout);
+        mpicrypt_table_print(table, out);
     }
     mpicrypt_table_free(table);
 }
@@ -156,11 +160,11 @@ int mpicrypt_file_show(const mpicrypt_file_options_t *options, const char *path)
         return code;
     }
     const opal_cryptfile_map_t *map = shown(&file);
+    if (file.best < 0) {
+        code = mpicrypt_file_refused(file.subject, path, OPAL_CRYPT_ERR_ACCESS, &file.why);
+    }
     if (NULL != map) {
         print(options, &file, map);
-    }
-    if (file.best < 0) {
-        code = mpicrypt_refused(path, OPAL_CRYPT_ERR_ACCESS, &file.why);
     }
     mpicrypt_file_close_engine(&file);
     return code;

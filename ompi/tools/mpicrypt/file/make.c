@@ -143,7 +143,8 @@ static int fill_in(const mpicrypt_file_options_t *options, const opal_cryptfile_
     opal_crypt_why_t why = {.topic = NULL};
     int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : NULL == like ? make_map(options, file, &map, keys, &why)
                                                                  : make_map_like(like, file, &map, keys, &why);
-    int code = OPAL_CRYPT_OK == rc ? mpicrypt_file_engine(options, file, map, keys) : mpicrypt_refused(file->path, rc, &why);
+    int code = OPAL_CRYPT_OK == rc ? mpicrypt_file_engine(options, file, map, keys)
+                                   : mpicrypt_file_refused(file->subject, file->path, rc, &why);
 
     if (MPICRYPT_OK != code) {
         opal_cryptfile_keys_free(keys, NULL == keys ? 0 : regions);
@@ -158,9 +159,9 @@ static int fill_in(const mpicrypt_file_options_t *options, const opal_cryptfile_
 static int make(const mpicrypt_file_options_t *options, const opal_cryptfile_map_t *like, const char *path, unsigned mode,
                 mpicrypt_file_t *file)
 {
-    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    *file = (mpicrypt_file_t){.path = path, .subject = options->subject, .best = -1};
     ompi_common_cryptmpio_posix_init(&file->posix, -1, true);
-    int code = mpicrypt_keystore_open(&options->keystore, &file->keystore);
+    int code = mpicrypt_file_keystore(options, &file->keystore);
 
     if (MPICRYPT_OK == code) {
         code = mpicrypt_file_open_data(file, O_RDWR | O_CREAT | O_EXCL, mode | OWNER);     /* fsetxattr needs write access */
@@ -183,7 +184,7 @@ int mpicrypt_file_make_like(const mpicrypt_file_options_t *options, const mpicry
 
 int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file)
 {
-    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    *file = (mpicrypt_file_t){.path = path, .subject = options->subject, .best = -1};
     if (1 != options->block_size.count) {
         return mpicrypt_error(MPICRYPT_USAGE, "--block-size is one size");
     }

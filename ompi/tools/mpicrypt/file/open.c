@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,19 +21,29 @@
 
 static const opal_aead_module_t *provider(void *arg, opal_aead_cipher_t cipher)
 {
+    static pthread_mutex_t selects = PTHREAD_MUTEX_INITIALIZER;         /* providers share memory for their versions */
     const opal_aead_module_t *module = NULL;
     opal_aead_why_t why = {0};
 
-    if (OPAL_SUCCESS != opal_aead_base_select(NULL, cipher, mpicrypt_keystore_fips(arg), &module, &why)) {
+    pthread_mutex_lock(&selects);
+    bool selected = OPAL_SUCCESS == opal_aead_base_select(NULL, cipher, mpicrypt_keystore_fips(arg), &module, &why);
+    if (!selected) {
         opal_aead_base_show(&why);
-        return NULL;
     }
-    return module;
+    pthread_mutex_unlock(&selects);
+    return selected ? module : NULL;
+}
+
+/* The same for all failures of opening: what they say about the file, and the message. */
+static int refused_as(const mpicrypt_file_t *file, mpicrypt_file_state_t state, const char *what, const char *reason)
+{
+    mpicrypt_file_finds(file->subject, state);
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s%s", file->path, what, '\0' == *reason ? "" : ": ", reason);
 }
 
 static int failed(const mpicrypt_file_t *file, const char *what, const char *reason)
 {
-    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s%s%s", file->path, what, '\0' == *reason ? "" : ": ", reason);
+    return refused_as(file, MPICRYPT_FILE_HAS_ERROR, what, reason);
 }
 
 int mpicrypt_file_engine(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, opal_cryptfile_map_t *map,
@@ -57,7 +68,8 @@ int mpicrypt_file_engine(const mpicrypt_file_options_t *options, mpicrypt_file_t
 int mpicrypt_file_open_data(mpicrypt_file_t *file, int flags, unsigned mode)
 {
     struct stat status;
-    int fd = open(file->path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);     /* it may be a FIFO or a device */
+    int fd = open(file->path, flags | (file->subject->found ? O_NOFOLLOW : 0) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                  mode);                /* it may be a FIFO or a device */
 
     ompi_common_cryptmpio_posix_init(&file->posix, fd, O_RDONLY != (flags & O_ACCMODE));
     if (fd < 0) {
@@ -160,6 +172,8 @@ static int judge(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
         best->keys = NULL;
         file->recovered = best->recovered;
         code = OPAL_CRYPT_OK == opal_cryptfile_size(file->file, &file->bytes) ? code : failed(file, strerror(errno), "");
+        file->subject->sized = MPICRYPT_OK == code;
+        file->subject->bytes = file->bytes;
     }
     if (file->recovered) {
         (void) mpicrypt_error(MPICRYPT_OK, "%s: a key is from its escrow alone: anyone who has the public recovery key can have "
@@ -179,14 +193,24 @@ int mpicrypt_file_proved(const mpicrypt_file_t *file)
 int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
+    bool stays = true;
 
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&file->posix, file->path, alone, &use)) {
         return alone ? failed(file, "whether somebody has it open cannot be told without locks", strerror(errno)) : MPICRYPT_OK;
     }
+    /* As a job tries it (cryptmpio_probe.c): the lock must not end with another descriptor of the file. */
+    if (alone && OMPI_CRYPTMPIO_USE_OURS == use
+        && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_stays(&file->posix, OMPI_CRYPTMPIO_LOCK_USE, &stays)) {
+        return failed(file, "whether its lock holds cannot be told", strerror(errno));
+    }
+    if (!stays) {
+        return failed(file, "locks of its file system end when any descriptor of the file is closed, so it cannot be changed "
+                      "safely", "");
+    }
     return OMPI_CRYPTMPIO_USE_OURS == use ? MPICRYPT_OK
            : alone && OMPI_CRYPTMPIO_USE_BUSY == use
-               ? failed(file, "a job or another mpicrypt has it open, and nobody may have it open for this", "")
-               : failed(file, ompi_common_cryptmpio_posix_why_not(use), "");
+               ? refused_as(file, MPICRYPT_FILE_IS_BUSY, "a job or another mpicrypt has it open, and nobody may have it open for this", "")
+               : refused_as(file, MPICRYPT_FILE_IS_BUSY, ompi_common_cryptmpio_posix_why_not(use), "");
 }
 
 static int refuse_old(const mpicrypt_file_t *file, const char *found)
@@ -195,6 +219,7 @@ static int refuse_old(const mpicrypt_file_t *file, const char *found)
     struct stat status;
     bool linked = 0 == lstat(file->path, &status) && S_ISLNK(status.st_mode) && NULL != realpath(file->path, real);
 
+    mpicrypt_file_finds(file->subject, MPICRYPT_FILE_IS_OTHER);
     return mpicrypt_error(MPICRYPT_FAILED, "%s: it was encrypted by a development version (found: %s), and this version cannot "
                           "read it: decrypt it with that version", linked ? real : file->path, found);
 }
@@ -213,7 +238,11 @@ static int is_ours(mpicrypt_file_t *file)
         return failed(file, strerror(errno), "");
     }
     const char *found = ompi_common_cryptmpio_is_old(file->path, &unknown);
-    return NULL == found ? failed(file, "it is not encrypted", "")
+    if (NULL == found && file->subject->found) {
+        mpicrypt_file_finds(file->subject, MPICRYPT_FILE_IS_PLAIN);
+        return MPICRYPT_FAILED;
+    }
+    return NULL == found ? refused_as(file, MPICRYPT_FILE_IS_PLAIN, "it is not encrypted", "")
            : 0 != unknown ? failed(file, found, strerror(unknown)) : refuse_old(file, found);
 }
 
@@ -225,14 +254,15 @@ static int read_header(mpicrypt_file_t *file)
 
     file->sealed = OPAL_CRYPTFILE_STATE_SEALED == state;
     return OPAL_CRYPT_ERR_STORAGE == rc ? failed(file, strerror(errno), "")
-           : OPAL_CRYPT_ERR_CONFIG == rc ? failed(file, "another version of ompi-crypt made it", "")
-           : OPAL_CRYPT_OK != rc || !magic ? failed(file, "its header is damaged", "")
-           : OPAL_CRYPTFILE_STATE_MAKING == state ? failed(file, "it is being made, or its maker was killed", "") : MPICRYPT_OK;
+           : OPAL_CRYPT_ERR_CONFIG == rc ? refused_as(file, MPICRYPT_FILE_IS_OTHER, "another version of ompi-crypt made it", "")
+           : OPAL_CRYPT_OK != rc || !magic ? refused_as(file, MPICRYPT_FILE_IS_FORGED, "its header is damaged", "")
+           : OPAL_CRYPTFILE_STATE_MAKING == state
+               ? refused_as(file, MPICRYPT_FILE_IS_BEGUN, "it is being made, or its maker was killed", "") : MPICRYPT_OK;
 }
 
 int mpicrypt_file_open_engine(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file)
 {
-    *file = (mpicrypt_file_t){.path = path, .best = -1};
+    *file = (mpicrypt_file_t){.path = path, .subject = options->subject, .best = -1};
     int code = mpicrypt_file_open_data(file, may_write ? O_RDWR : O_RDONLY, 0);
 
     code = MPICRYPT_OK == code ? is_ours(file) : code;
@@ -244,8 +274,11 @@ int mpicrypt_file_open_engine(const mpicrypt_file_options_t *options, const char
     }
     code = MPICRYPT_OK == code ? read_header(file) : code;
     if (MPICRYPT_OK == code) {
-        int opened = mpicrypt_keystore_open(&options->keystore, &file->keystore);
+        int opened = mpicrypt_file_keystore(options, &file->keystore);
         code = MPICRYPT_USAGE == opened || (NULL == options->recovery && !options->go_on) ? opened : code;
+        if (MPICRYPT_OK != code) {
+            mpicrypt_file_finds(file->subject, MPICRYPT_FILE_HAS_NO_KEY);
+        }
     }
     code = MPICRYPT_OK == code ? judge(options, file) : code;
     if (MPICRYPT_OK != code) {
@@ -272,7 +305,7 @@ static int demand_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *
         return mpicrypt_error(MPICRYPT_USAGE, "--root: 64 hexadecimal digits");
     }
     int rc = mpicrypt_file_demand(file, NULL == options->root ? NULL : wanted, &why);
-    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(file->path, rc, &why);
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_file_refused(file->subject, file->path, rc, &why);
 }
 
 int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
@@ -284,7 +317,7 @@ int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const ch
         return code;
     }
     if (file->best < 0) {
-        code = mpicrypt_refused(path, OPAL_CRYPT_ERR_ACCESS, &file->why);
+        code = mpicrypt_file_refused(file->subject, path, OPAL_CRYPT_ERR_ACCESS, &file->why);
     } else if (options->sealed || NULL != options->root) {
         code = demand_seal(options, file);
     }
@@ -303,12 +336,12 @@ void mpicrypt_file_close_engine(mpicrypt_file_t *file)
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         opal_cryptfile_copy_free(&file->copies[i]);
     }
-    opal_cryptfile_keystore_close(file->keystore);
+    mpicrypt_file_keystore_give(file->keystore);
     ompi_common_cryptmpio_posix_release(&file->posix);
     if (file->posix.data_fd >= 0) {
         close(file->posix.data_fd);
     }
-    *file = (mpicrypt_file_t){.path = file->path, .best = -1};
+    *file = (mpicrypt_file_t){.path = file->path, .subject = file->subject, .best = -1};
     ompi_common_cryptmpio_posix_init(&file->posix, -1, false);
 }
 
@@ -317,5 +350,8 @@ int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_cryptfile_outco
     const char *reason = OPAL_CRYPT_ERR_STORAGE == outcome->rc ? strerror(outcome->error)
                                                               : mpicrypt_sentence_of(outcome->rc);
 
+    mpicrypt_file_finds(file->subject, OPAL_CRYPT_ERR_AUTH == outcome->rc ? MPICRYPT_FILE_IS_FORGED
+                        : OPAL_CRYPT_ERR_TORN == outcome->rc ? MPICRYPT_FILE_IS_TORN
+                        : OPAL_CRYPT_ERR_ACCESS == outcome->rc ? MPICRYPT_FILE_HAS_NO_KEY : MPICRYPT_FILE_HAS_ERROR);
     return mpicrypt_error(MPICRYPT_FAILED, "%s: at offset %llu: %s", file->path, (unsigned long long) outcome->file_offset, reason);
 }

@@ -38,7 +38,7 @@ static int wrap_all(mpicrypt_file_t *file, unsigned *count)
         int rc = opal_cryptfile_keystore_wrap(file->keystore, region->label, file->map->uuid, file->keys[i].data_key,
                                               region->wrapped, &why);
         if (OPAL_CRYPT_OK != rc) {
-            return mpicrypt_refused(file->path, rc, &why);
+            return mpicrypt_file_refused(file->subject, file->path, rc, &why);
         }
         ++*count;
     }
@@ -53,10 +53,12 @@ static void print(const mpicrypt_file_t *file, const opal_cryptfile_map_t *befor
         const opal_cryptfile_region_t *region = &file->map->regions[i];
         if (region->encrypted && NULL != file->keys[i].data_key) {
             unsigned version = wrapped_by(region->wrapped, key).version, was = wrapped_by(before->regions[i].wrapped, old).version;
-            printf("region %u: %s: version %u, was %u; %s, was %s\n", (unsigned) i, region->label, version, was, key, old);
+            fprintf(file->subject->out, "region %u: %s: version %u, was %u; %s, was %s\n", (unsigned) i, region->label, version, was,
+                    key, old);
         } else if (region->encrypted) {
             unsigned version = wrapped_by(region->wrapped, key).version;
-            printf("region %u: %s: there is no key for it here; it stays under version %u (%s)\n", (unsigned) i, region->label, version, key);
+            fprintf(file->subject->out, "region %u: %s: there is no key for it here; it stays under version %u (%s)\n", (unsigned) i,
+                    region->label, version, key);
         }
     }
 }

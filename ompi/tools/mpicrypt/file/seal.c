@@ -32,12 +32,17 @@ static int seal_all(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome)
     return rc ? rc : opal_cryptfile_tree_finish(file->file, &tree);
 }
 
-static void print_root(const uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+static void print_root(const mpicrypt_file_t *file, const uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
-    char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
+    opal_cryptfile_seal_text(hash, file->subject->root);
+    fprintf(file->subject->out, "root %s\n", file->subject->root);
+}
 
-    opal_cryptfile_seal_text(hash, text);
-    printf("root %s\n", text);
+static void separate(const mpicrypt_file_options_t *options)
+{
+    if (!options->json && !options->verdict) {
+        fprintf(options->subject->out, "\n");
+    }
 }
 
 int mpicrypt_file_make_seal(mpicrypt_file_t *file)
@@ -52,20 +57,20 @@ int mpicrypt_file_make_seal(mpicrypt_file_t *file)
     if (OPAL_CRYPT_OK != opal_cryptfile_seal_hash(file->file, hash)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: it is sealed, but its root cannot be told: %s", file->path, strerror(errno));
     }
-    print_root(hash);
+    print_root(file, hash);
     return MPICRYPT_OK;
 }
 
 /* A valid seal is kept: while a new one is made, nothing ensures that it covers the same blocks. */
-static int keep_seal(mpicrypt_file_t *file)
+static int keep_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    int code = mpicrypt_file_check(file, NULL);
+    int code = mpicrypt_file_check(options, file, NULL);
 
     code = MPICRYPT_OK == code ? mpicrypt_file_root(file, hash) : code;
     if (MPICRYPT_OK == code) {
-        printf("\n");
-        print_root(hash);
+        separate(options);
+        print_root(file, hash);
     }
     return code;
 }
@@ -82,11 +87,11 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
         return code;
     }
     if (file.sealed && !options->anew) {
-        code = keep_seal(&file);
+        code = keep_seal(options, &file);
     } else {
-        code = mpicrypt_file_check(&file, NULL);
+        code = mpicrypt_file_check(options, &file, NULL);
         if (MPICRYPT_OK == code) {
-            printf("\n");
+            separate(options);
             code = mpicrypt_file_make_seal(&file);
         }
     }

@@ -51,6 +51,13 @@ int mpicrypt_keystore_begin(const mpicrypt_keystore_t *options)
     return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused("the keystore cannot be used", rc, &why);
 }
 
+bool mpicrypt_keystore_shared(const mpicrypt_keystore_t *options)
+{
+    const char *backend = mpicrypt_settings(options).backend;
+
+    return NULL != backend && 0 == strcmp(backend, "pkcs11");
+}
+
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_keystore_t **keystore)
 {
     mpicrypt_keystore_t set = mpicrypt_settings(options);

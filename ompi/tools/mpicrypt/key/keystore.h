@@ -38,6 +38,9 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_ke
 /* The same without a keystore: settings are checked, and crypt_fips takes effect. */
 int mpicrypt_keystore_begin(const mpicrypt_keystore_t *options);
 
+/* Is it a token, which is opened once for all threads? */
+bool mpicrypt_keystore_shared(const mpicrypt_keystore_t *options);
+
 /* Was crypt_fips asked for, by the options or the environment? */
 bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options);
 

@@ -11,7 +11,7 @@
  * Nothing here knows a file system: bytes come and go through a table that the
  * caller fills, so the same code serves MPI jobs, tools and tests.
  *
- * Threads: any thread may call read, write and resize at any time; everything
+ * Threads: any thread may call read, write, resize and check at any time; everything
  * else is for one thread, while no other call runs.
  */
 #ifndef OPAL_CRYPTFILE_FILE_FILE_H
