@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Loaded before a program (LD_PRELOAD): something happens at one of the calls by which its rank 0, or mpicrypt,
- * changes the file STEP_FILE, or what is made beside it to become that file.
+ * changes the file STEP_FILE, or what is made beside it to become that file; or, if STEP_FILE ends in a slash, any file below it.
  *
  *   STEP_HOW   kill      the process dies before call STEP_AT, from 1
  *              cut       the same; but if that is a write, nine tenths of its first piece are done: for a map, more
@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,22 @@ static int is_meant(const char *path)
 {
     const char *file = getenv("STEP_FILE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     size_t n = NULL == file ? 0 : strlen(file);
+    char link[64], real[4096];
+    int fd, end_of_link = 0;
 
+    /* A file that mpicrypt found below a directory. */
+    if (1 == sscanf(path, "/proc/self/fd/%d/%n", &fd, &end_of_link) && end_of_link > 0) {
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        ssize_t bytes = readlink(link, real, sizeof(real) - 1);
+        real[bytes < 0 ? 0 : bytes] = '\0';
+        snprintf(real + strlen(real), sizeof(real) - strlen(real), "/%s", path + end_of_link);
+        path = real;
+    }
     if (0 == n || (NULL != rank && 0 != strcmp(rank, "0")) || 0 != strncmp(path, file, n)) {
         return 0;
+    }
+    if ('/' == file[n - 1]) {           /* all files below a directory */
+        return 1;
     }
     const char *rest = path + n, *end = strrchr(rest, '.');
     return '\0' == *rest || (NULL != end && 0 == strcmp(end, ".part"));
@@ -78,12 +92,12 @@ static void run(const char *call)
 /* 0: go on. */
 static int step(int meant, const char *call)
 {
-    static int steps;
+    static atomic_int steps;
 
     if (meant && is_so("do")) {
         run(call);
     }
-    if (!meant || (!is_so("kill") && !is_so("cut") && !is_so("full")) || ++steps < atoi(getenv("STEP_AT"))) {
+    if (!meant || (!is_so("kill") && !is_so("cut") && !is_so("full")) || atomic_fetch_add(&steps, 1) + 1 < atoi(getenv("STEP_AT"))) {
         return 0;
     }
     if (is_so("cut") && 0 == strcmp(call, "pwritev")) {
