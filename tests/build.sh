@@ -165,6 +165,10 @@ compile_variant() {
     # A makefile of an older configure would run it again, with other switches.
     [ config.status -nt "$SRC/configure" ] ||
         in_variant "$SRC/configure" --prefix="$PREFIX" "${switches[@]}" $([ "$SERIES" != "$NATIVE" ] || echo "${OMPI_CRYPT_CONFIGURE-}")
+    # Objects do not depend on flags that configure chooses.
+    sed -nE '/^(CC|CXX|CFLAGS|CPPFLAGS|CXXFLAGS|LDFLAGS) = /p' Makefile > flags.new
+    cmp -s flags.new flags || in_variant make -s clean
+    mv flags.new flags
     in_variant make -j"$jobs"
     # check_LIBRARIES first; the checks themselves are cases of run.sh.  Only tests link these, without
     # an optimizer: so none compiles each of their objects twice.
