@@ -46,7 +46,7 @@ static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
     opal_crypt_status_process_t process;
     char why[256];
 
-    return opal_crypt_hex_read(hex, (uint8_t *) &process, sizeof(process)) && '\0' == hex[2 * sizeof(process)]
+    return 2 * sizeof(process) == strlen(hex) && opal_crypt_hex_read(hex, (uint8_t *) &process, sizeof(process))
            && opal_crypt_status_valid(&process, why, sizeof(why))
            && (0 == process.state || (process.state > ' ' && process.state <= '~')) && mpicrypt_ps_add(list, &process);
 }

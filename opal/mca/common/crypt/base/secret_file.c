@@ -5,6 +5,8 @@
  * descriptor, so that the file checked is the file read.
  */
 #include "secret_file.h"
+#include "constant.h"
+#include "hex.h"
 #include "secmem.h"
 
 #include <errno.h>
@@ -296,15 +298,6 @@ int opal_crypt_secret_group_read(const opal_crypt_secret_group_t *group, const c
 
 /* ---- 32 bytes in hexadecimal ---- */
 
-/* Without a table or a branch on the digit's value: 0 .. 15, or a value above 15 for an invalid digit. */
-static unsigned nibble(unsigned c)
-{
-    unsigned digit = c - '0', letter = (c | 0x20) - 'a';
-    unsigned is_digit = 0u - (digit < 10u), is_letter = 0u - (letter < 6u);
-
-    return (digit & is_digit) | ((letter + 10u) & is_letter) | (0x100u & ~(is_digit | is_letter));
-}
-
 int opal_crypt_secret_file_hex(const char *path, const char *what, bool allow_network,
                                uint8_t **secret, opal_crypt_why_t *warning,
                                opal_crypt_why_t *why)
@@ -318,6 +311,7 @@ int opal_crypt_secret_group_hex(const opal_crypt_secret_group_t *group, const ch
     opal_crypt_secret_file_t file;
     unsigned bad = 0, any = 0;
     uint8_t *out;
+    bool newline;
     int rc;
 
     *secret = NULL;
@@ -325,7 +319,9 @@ int opal_crypt_secret_group_hex(const opal_crypt_secret_group_t *group, const ch
     if (OPAL_CRYPT_OK != rc) {
         return rc;
     }
-    if (PSK_DIGITS == file.count && '\n' == file.bytes[PSK_DIGITS - 1]) {
+    newline = '\n' == file.bytes[PSK_DIGITS - 1];
+    OPAL_CRYPT_PUBLIC(&newline, sizeof(newline));       /* the length is no secret */
+    if (PSK_DIGITS == file.count && newline) {
         opal_crypt_secmem_free(file.bytes);
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-length",
                                  "%s %s: %d digits, where %d are expected", what, path, PSK_DIGITS - 1,
@@ -337,9 +333,10 @@ int opal_crypt_secret_group_hex(const opal_crypt_secret_group_t *group, const ch
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "no-secret-memory", "%s %s", what, path);
     }
     for (unsigned i = 0; i < PSK_DIGITS / 2; ++i) {
-        unsigned high = nibble(file.bytes[2 * i]), low = nibble(file.bytes[2 * i + 1]);
+        unsigned high = opal_crypt_hex_value((char) file.bytes[2 * i]);
+        unsigned low = opal_crypt_hex_value((char) file.bytes[2 * i + 1]);
 
-        bad |= (high | low) & 0x100u;
+        bad |= (high | low) & OPAL_CRYPT_HEX_BAD;
         out[i] = (uint8_t) (high << 4 | low);
         any |= out[i];
     }
@@ -347,6 +344,9 @@ int opal_crypt_secret_group_hex(const opal_crypt_secret_group_t *group, const ch
         bad = 1;
     }
     opal_crypt_secmem_free(file.bytes);
+    any = 0u - (0u != any);
+    OPAL_CRYPT_PUBLIC(&bad, sizeof(bad));       /* such a file is refused */
+    OPAL_CRYPT_PUBLIC(&any, sizeof(any));
     if (0 != bad) {
         opal_crypt_secmem_free(out);
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-not-hex", "%s %s", what, path);

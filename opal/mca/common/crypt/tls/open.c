@@ -11,6 +11,7 @@
  */
 #include "records_object.h"
 #include "opal/mca/common/crypt/base/box.h"
+#include "opal/mca/common/crypt/base/constant.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <stdatomic.h>
@@ -100,6 +101,8 @@ static int open_record(opal_crypt_tls_records_t *records, const uint8_t *wire, s
     type = to[plain_bytes];
     to[plain_bytes] = 0;
     if (OPAL_CRYPT_OK == rc) {
+        OPAL_CRYPT_PUBLIC(&type, sizeof(type));         /* what happens next shows both */
+        OPAL_CRYPT_PUBLIC(to, RECORD_DATA != type ? plain_bytes : 0);
         rc = take_record(records, type, to, plain_bytes, capacity, kind);
         rc = OPAL_CRYPT_ERR_AUTH == rc ? opal_crypt_count_failed() : rc;
     }

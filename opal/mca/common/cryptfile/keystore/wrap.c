@@ -5,6 +5,7 @@
  * an integrity check of 64 bits.  The decisive check is the map's MAC,
  * made from the unwrapped key.
  */
+#include "opal/mca/common/crypt/base/constant.h"
 #include "opal/mca/common/crypt/base/fork.h"
 #include "keystore_object.h"
 #include "opal/mca/common/crypt/base/library.h"
@@ -49,6 +50,7 @@ int opal_cryptfile_rfc3394_wrap(const uint8_t key[32], const uint8_t plain[32], 
 {
     int rc = run(true, key, plain, 32, wrapped, 40);
 
+    OPAL_CRYPT_PUBLIC(wrapped, 40);             /* made to be stored */
     return OPAL_CRYPT_ERR_AUTH == rc ? OPAL_CRYPT_ERR_LIBRARY : rc;
 }
 
