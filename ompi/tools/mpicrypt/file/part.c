@@ -67,9 +67,13 @@ static void delete_parts(void)
 /* By the signal.  It may be blocked: then its handler is running, or `finish` is. */
 static void end_now(void)
 {
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
     sigset_t set;
     int number = atomic_load(&ending);
 
+    if (atomic_flag_test_and_set(&begun)) {     /* another thread may still be deleting */
+        return;
+    }
     delete_parts();
     sigemptyset(&set);
     sigaddset(&set, number);
@@ -94,12 +98,27 @@ static void on_fatal(int number)
     errno = error;
 }
 
-static void critical_begin(void) { (void) atomic_fetch_add(&critical, 1); }
-
 static void critical_end(void)
 {
     if (1 == atomic_fetch_sub(&critical, 1) && 0 != atomic_load(&ending)) {
         end_now();
+    }
+}
+
+static void wait_for_the_end(void)
+{
+    for (;;) {
+        pause();                        /* another thread is handling the signal that ends us */
+    }
+}
+
+/* Once a signal came, nothing is created or renamed any more: the thread that ends the command may not see it. */
+static void critical_begin(void)
+{
+    (void) atomic_fetch_add(&critical, 1);
+    if (0 != atomic_load(&ending)) {
+        critical_end();
+        wait_for_the_end();
     }
 }
 
@@ -284,9 +303,7 @@ static int finish(mpicrypt_file_part_t *part, const char *to, const struct stat 
     critical_begin();
     if (!atomic_compare_exchange_strong(&part->state, &exists, RENAMED)) {
         critical_end();
-        for (;;) {
-            pause();                    /* another thread is handling the signal that ends us */
-        }
+        wait_for_the_end();
     }
     int code = renaming(part, to, copied);
     if (MPICRYPT_OK == code) {
