@@ -248,7 +248,7 @@ static int put_keys(const importing_t *in, opal_cryptfile_keystore_t *keystore, 
 int mpicrypt_key_import(const mpicrypt_key_move_t *move, const char *path)
 {
     importing_t in = {.move = move, .path = path};
-    opal_cryptfile_keystore_t *keystore;
+    opal_cryptfile_keystore_t *keystore = NULL;
     opal_crypt_why_t why = {.topic = NULL};
     char *text = NULL;
     size_t bytes = 0;
@@ -267,7 +267,9 @@ int mpicrypt_key_import(const mpicrypt_key_move_t *move, const char *path)
     if (MPICRYPT_OK == code && !move->dry_run) {
         code = mpicrypt_keystore_directory(move->where);
     }
-    code = code ? code : mpicrypt_keystore_open(move->where, &keystore);
+    /* A dry run for a keystore that does not exist yet shows what an empty one would get. */
+    const bool none = move->dry_run && mpicrypt_keystore_missing(move->where);
+    code = code || none ? code : mpicrypt_keystore_open(move->where, &keystore);
     if (MPICRYPT_OK == code) {
         code = put_keys(&in, keystore, text, bytes);
         opal_cryptfile_keystore_close(keystore);

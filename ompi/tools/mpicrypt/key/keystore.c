@@ -90,6 +90,16 @@ static int path_of(const mpicrypt_keystore_t *options, char *path, size_t bytes,
     return OPAL_CRYPT_OK;
 }
 
+bool mpicrypt_keystore_missing(const mpicrypt_keystore_t *options)
+{
+    const char *backend = mpicrypt_settings(options).backend;
+    struct stat status;
+    char path[4096];
+
+    return (NULL == backend || 0 == strcmp(backend, "file")) && OPAL_CRYPT_OK == path_of(options, path, sizeof(path), NULL)
+           && 0 != stat(path, &status) && ENOENT == errno;
+}
+
 void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options)
 {
     const char *backend = mpicrypt_settings(options).backend, *name = "";

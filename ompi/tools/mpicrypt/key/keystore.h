@@ -47,6 +47,9 @@ bool mpicrypt_keystore_fips(const mpicrypt_keystore_t *options);
 /* Make its directory, mode 0700 or, for a group, 0750, if it is missing. */
 int mpicrypt_keystore_directory(const mpicrypt_keystore_t *options);
 
+/* Is it a directory that does not exist yet? */
+bool mpicrypt_keystore_missing(const mpicrypt_keystore_t *options);
+
 /* Warn on standard error if what was made there does not survive a reboot. */
 void mpicrypt_keystore_warn(const mpicrypt_keystore_t *options);
 

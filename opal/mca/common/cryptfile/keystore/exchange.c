@@ -127,6 +127,10 @@ typedef struct import_state {
 /* The version that the keystore has: NULL if it has none. */
 static int import_held(import_state_t *in, opal_cryptfile_key_file_t **held)
 {
+    *held = NULL;
+    if (NULL == in->keystore) {
+        return OPAL_CRYPT_OK;
+    }
     int rc = opal_cryptfile_key_file_load(in->keystore, in->key->record.label, in->key->record.version, held, &in->why);
 
     if (OPAL_CRYPT_OK != rc) {
@@ -157,7 +161,7 @@ static int import_judge(import_state_t *in, opal_cryptfile_bundle_reader_t reade
         }
         strcpy(label, in->key->record.label);
     }
-    if (OPAL_CRYPT_OK != rc || same > 0) {
+    if (OPAL_CRYPT_OK != rc || same > 0 || NULL == in->keystore) {
         return rc;
     }
     rc = opal_cryptfile_keystore_look_up(in->keystore, label, 0, true, &newest, &in->why);
@@ -257,12 +261,16 @@ int opal_cryptfile_keystore_import(opal_cryptfile_keystore_t *keystore, const ch
                                    opal_cryptfile_import_to_t *to, opal_crypt_why_t *why)
 {
     import_state_t in = {.keystore = keystore, .to = to, .key = opal_crypt_secmem_alloc(sizeof(*in.key))};
-    int fd, rc = NULL == in.key ? OPAL_CRYPT_ERR_MEMORY : opal_cryptfile_keystore_moves(keystore, NULL, why);
+    int fd = -1, rc = NULL == in.key ? OPAL_CRYPT_ERR_MEMORY
+                      : NULL != keystore ? opal_cryptfile_keystore_moves(keystore, NULL, why)
+                      : to->dry_run ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_CONFIG;
 
-    rc = rc ? rc : opal_cryptfile_keystore_change(keystore, &fd, why);
+    rc = rc || NULL == keystore ? rc : opal_cryptfile_keystore_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = import_all(&in, text, bytes, why);
-        opal_cryptfile_keystore_changed(keystore, fd);
+        if (NULL != keystore) {
+            opal_cryptfile_keystore_changed(keystore, fd);
+        }
     }
     opal_crypt_secmem_free(in.key);
     return rc;

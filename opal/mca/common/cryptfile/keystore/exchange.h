@@ -44,7 +44,7 @@ typedef struct opal_cryptfile_import_to {
 /* Add these keys.  A label that exists must have a version with the same key there and here, and none with different
  * keys; a held version keeps its owners, dates and recovery key, and one that is revoked stays so.  A label that is
  * refused does not keep the others out; its error is returned at the end.  ERR_AUTH, topic "keystore-bundle": the text
- * departs from the format, and nothing is changed. */
+ * departs from the format, and nothing is changed.  For a dry run, the keystore may be NULL: an empty one. */
 int opal_cryptfile_keystore_import(opal_cryptfile_keystore_t *keystore, const char *text, size_t bytes,
                                    opal_cryptfile_import_to_t *to, opal_crypt_why_t *why);
 
