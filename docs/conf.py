@@ -23,8 +23,8 @@ html_theme = "alabaster"
 html_theme_options = {"description": "Encrypted MPI for an installed Open MPI", "page_width": "70em"}
 html_show_sourcelink = False
 
-man_pages = [
-    ("mpicrypt", "mpicrypt", "encrypted MPI: keys, checks, measurements, files", [author], 1),
+man_pages = [       # those of section 1 are what --help prints (ompi/tools/mpicrypt/pages)
+    ("mpicrypt", "ompi-crypt-mpicrypt", "encrypted MPI: keys, checks, measurements, files", [author], 7),
     ("parameters", "ompi-crypt-parameters", "parameters of ompi-crypt", [author], 7),
     ("mpi-io", "ompi-crypt-files", "encrypted files of MPI programs", [author], 7),
     ("security", "ompi-crypt-security", "what ompi-crypt promises, and what not", [author], 7),

@@ -83,7 +83,7 @@ echo "--- usage"
 usage() { status 2 file "${@:2}"; complained "$1"; }
 usage "--root is for one file" verify --root 00 "$(here enc)/tree/hole" "$(here named)/one"
 usage "--to and --in-place exclude each other" decrypt --in-place --to "$(here x)" "$(here named)/one"
-usage "--to and --in-place are for encrypt and decrypt" verify --in-place "$(here named)/one"
+usage "--in-place is for encrypt and decrypt, not for verify" verify --in-place "$(here named)/one"
 usage "--recursive needs --to or --in-place here" encrypt --recursive "$(here tree)" --label lab
 usage "two of the names end in 'one'" encrypt --to "$(here x)" "$(here tree/a/one)" "$(here named)/one" --label lab
 usage "--threads: 65 is not between 1 and 64" verify --threads 65 "$(here named)/one"

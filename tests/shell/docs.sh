@@ -15,7 +15,7 @@ for page in "$SRC"/docs/*.rst "$SRC"/docs/design/*.rst; do
 done
 # Of `make install` what they belong to; shell/install has the rest.
 must make -s install-data-local DESTDIR="$CASE_DIR/stage"
-for page in mpicrypt.1 ompi-crypt-parameters.7 ompi-crypt-files.7 ompi-crypt-security.7; do
+for page in ompi-crypt-mpicrypt.7 ompi-crypt-parameters.7 ompi-crypt-files.7 ompi-crypt-security.7; do
     file=$CASE_DIR/stage$PREFIX/share/man/man${page##*.}/$page
     must grep -q '^\.TH ' "$file"
     # Its first line names it, as man -k needs it.
@@ -23,7 +23,7 @@ for page in mpicrypt.1 ompi-crypt-parameters.7 ompi-crypt-files.7 ompi-crypt-sec
 done
 verbs=$(mpicrypt --help | sed -n '/^VERBS/,/^$/s/^       \([a-z]*\) .*/\1/p')
 for verb in $verbs; do
-    must grep -q "^\.SH .*$verb\$" -i "$CASE_DIR/stage$PREFIX/share/man/man1/mpicrypt.1"
+    must grep -q "^\.SH .*$verb\$" -i "$CASE_DIR/stage$PREFIX/share/man/man7/ompi-crypt-mpicrypt.7"
 done
 must make -s uninstall-local DESTDIR="$CASE_DIR/stage"
 left=$(find "$CASE_DIR/stage" ! -type d)

@@ -128,10 +128,16 @@ done
 for owner in 4294967295 4294967296 1K 0x10 no-such-user; do
     expect 2 "'$owner' is no user here" key new lab --owners "$owner" "${keys[@]}"
 done
-expect 2 "new LABEL, list, info LABEL, rotate LABEL" key
-expect 2 "new LABEL, list, info LABEL, rotate LABEL" key bogus "${keys[@]}"
-expect 2 "new LABEL, list, info LABEL, rotate LABEL" key new "${keys[@]}"
-expect 2 "new LABEL, list, info LABEL, rotate LABEL" key list lab "${keys[@]}"
+expect 2 "which command? new, info, rotate, " key
+expect 2 "there is no command 'bogus': new, info, rotate, " key bogus "${keys[@]}"
+expect 2 "new needs LABEL" key new "${keys[@]}"
+expect 2 "1 operand(s) do not fit here: list;" key list lab "${keys[@]}"
+expect 2 "--yes is for revoke, not for new" key new lab --yes "${keys[@]}"
+expect 2 "which command? info, " file
+expect 2 "verify needs FILE" file verify
+expect 2 "1 operand(s) do not fit here: encrypt" file encrypt plain
+expect 2 "--sealed is for verify, decrypt and cat, not for info" file info x --sealed
+expect 2 "file has no command 'bogus'" help file bogus
 expect 2 "a label is 1 to" key new a/b "${keys[@]}"
 check "no keystore was made" test ! -e "$work/keys"
 expect 1 "there is no keystore $work/keys; 'mpicrypt key new LABEL' makes one" key list "${keys[@]}"
@@ -328,7 +334,33 @@ for verb in $verbs; do
     for option in $(sed -n 's/^       \(--[a-z0-9-]*\).*/\1/p' "$work/page" | grep -vx -- --help); do
         check "docs/mpicrypt.rst names $option of $verb" grep -qE -- "^(\`\`)?$option\b" "$work/section"
     done
+    # Commands of a verb: each has a page, with sentences of its own, and each option is on the page of a command.
+    : > "$work/pages"
+    for command in $(sed -n '/^SYNOPSIS/,/^$/s/^ *mpicrypt [a-z]* \([a-z].*\)/\1/p' "$work/page" | sed 's/ | /\n/g' |
+                     sed 's/ .*//' | tr '|' '\n'); do
+        run "$verb" "$command" --help
+        check "$verb $command --help" grep -q "^       mpicrypt $verb $command " "$work/out"
+        check "the description of $verb is about $command" test "$(sed -n '/^DESCRIPTION/,/^OPTIONS/p' "$work/out" | wc -l)" -gt 4
+        check "$verb $command --help has fewer options" test "$(grep -c '^       --' "$work/out")" -le "$(grep -c '^       --' "$work/page")"
+        cat "$work/out" >> "$work/pages"
+        run help "$verb" "$command"
+        check "help $verb $command is the same page" cmp -s "$work/out" <(tail -n "$(wc -l < "$work/out")" "$work/pages")
+    done
+    for option in $([ ! -s "$work/pages" ] || sed -n 's/^       \(--[a-z0-9-]*\).*/\1/p' "$work/page"); do
+        check "$option is for a command of $verb" grep -qE "^       $option( |\$)" "$work/pages"
+    done
 done
+run file verify --help
+check "file verify has --sealed" grep -qx '       --sealed' "$work/out"
+check "file verify has the keystore's options" grep -qx '       --keystore-dir DIR' "$work/out"
+check "file verify has no --sparse, --new-key or --anew" test -z "$(grep -E -- '^ *--(sparse|new-key|anew)' "$work/out")"
+check "file verify is described" grep -q 'verify opens every block' "$work/out"
+check "seal and rekey are not" test -z "$(grep -E 'rekey wraps|seal verifies' "$work/out")"
+check "file verify has examples" grep -q '^       mpicrypt file verify results$' "$work/out"
+run file --json verify x -h
+check "an option before the command" grep -q '^       mpicrypt file verify FILE' "$work/out"
+run key list --help
+check "key list has no operands" grep -qx '       mpicrypt key list \[OPTION\]...' "$work/out"
 
 group "speed: CSV"
 run speed "${quick[@]}" --provider openssl,openssl-naive --bits 128,256 --size 1,2K --csv "$work/x.csv"

@@ -142,7 +142,18 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
-/* mpicrypt help [VERB] */
+static void help_page(const mpicrypt_verb_t *verb, int argc, char **argv)
+{
+    const char *command = mpicrypt_command_of(verb, argc, argv);
+
+    if (NULL == command) {
+        mpicrypt_help_verb(stdout, verb);
+    } else {
+        mpicrypt_help_command(stdout, verb, command);
+    }
+}
+
+/* mpicrypt help [VERB [COMMAND]] */
 static int help(int argc, char **argv)
 {
     if (argc < 1) {
@@ -156,7 +167,10 @@ static int help(int argc, char **argv)
     if (NULL == verb->run) {
         return mpicrypt_become(verb->name, 1, (char *[]){"--help"});
     }
-    mpicrypt_help_verb(stdout, verb);
+    if (argc > 1 && NULL == mpicrypt_command_of(verb, 1, argv + 1)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "%s has no command '%s'; see 'mpicrypt %s --help'", verb->name, argv[1], verb->name);
+    }
+    help_page(verb, argc - 1, argv + 1);
     return MPICRYPT_OK;
 }
 
@@ -195,12 +209,16 @@ int main(int argc, char **argv)
         return mpicrypt_become(verb->name, argc - 2, argv + 2);
     }
     if (asks_help(argc - 2, argv + 2)) {
-        mpicrypt_help_verb(stdout, verb);
+        help_page(verb, argc - 2, argv + 2);
         return flushed(MPICRYPT_OK);
     }
 
+    bool given[MPICRYPT_OPTIONS_MAX];
     int operand_count;
-    int rc = mpicrypt_options_parse(verb, argc - 2, argv + 2, &operand_count);
+    int rc = mpicrypt_options_parse(verb, argc - 2, argv + 2, given, &operand_count);
+    if (MPICRYPT_OK == rc) {
+        rc = mpicrypt_command_check(verb, given, operand_count, argv + 2);
+    }
     if (MPICRYPT_OK == rc) {
         rc = verb->run(operand_count, argv + 2);
     }

@@ -14,6 +14,8 @@
 #ifndef MPICRYPT_H
 #define MPICRYPT_H
 
+#define MPICRYPT_OPTIONS_MAX 64 /* of a verb */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,13 +74,13 @@ typedef struct mpicrypt_option {
     const char *argument;       /* how the help calls it: "LIST", "FILE" ... */
     const char *fallback;       /* default, as the user would type it; NULL: none */
     void *target;
-    const char *help;           /* sentences; wrapped by the help */
+    const char *help;           /* sentences; wrapped by the help.  "For new and rotate: ...": of these commands only */
 } mpicrypt_option_t;
 
 typedef struct mpicrypt_verb {
     const char *name;
     const char *summary;        /* half a line, for the list of verbs */
-    const char *synopsis;       /* after "mpicrypt NAME" */
+    const char *synopsis;       /* after "mpicrypt NAME"; has the commands, if there are any (mpicrypt_command.c) */
     const char *description;    /* paragraphs, separated by "\n\n" */
     const mpicrypt_option_t *options;
     const char *examples;       /* lines, printed as they are */
@@ -99,12 +101,31 @@ extern const mpicrypt_verb_t mpicrypt_speed_verb;
 
 /* Parse argv[0..argc-1] (the words after the verb) into the targets, defaults
  * first.  MPICRYPT_OK, or MPICRYPT_USAGE after a message on stderr.  Operands
- * are moved to the front of argv.  --help is left to the caller. */
-int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, int *operand_count);
+ * are moved to the front of argv.  --help is left to the caller.  given: for each option
+ * of the verb, MPICRYPT_OPTIONS_MAX at most, whether it is there. */
+int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, bool *given, int *operand_count);
 void mpicrypt_options_free(const mpicrypt_verb_t *verb);
 
 void mpicrypt_help_program(FILE *out, const mpicrypt_verb_t *const *verbs);
 void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb);
+
+/* Parts of it: a paragraph, an option, and what every page has after the options. */
+void mpicrypt_help_wrap(FILE *out, const char *text, size_t bytes, int indent);
+void mpicrypt_help_option(FILE *out, const mpicrypt_option_t *option);
+void mpicrypt_help_end(FILE *out);
+
+/* ---- commands of a verb, as its description has them: mpicrypt_command.c ---- */
+
+/* The first of these words that is a command of the verb; NULL: none. */
+const char *mpicrypt_command_of(const mpicrypt_verb_t *verb, int argc, char **argv);
+bool mpicrypt_command_takes(const mpicrypt_verb_t *verb, const char *command, const mpicrypt_option_t *option);
+/* The page of a command: its operands, sentences, options and examples. */
+void mpicrypt_help_command(FILE *out, const mpicrypt_verb_t *verb, const char *command);
+/* Are the options that were given for this command, and are its operands there?  MPICRYPT_USAGE after a message.  An
+ * unknown command is left to the verb. */
+int mpicrypt_command_check(const mpicrypt_verb_t *verb, const bool *given, int operand_count, char **operands);
+/* For a verb that was given at least one word, and cannot do it: says what is wrong; returns MPICRYPT_USAGE. */
+int mpicrypt_command_wrong(const mpicrypt_verb_t *verb, int operand_count, char **operands);
 
 /* "mpicrypt VERB: text" on stderr; returns `code`, so that a caller can write
  * `return mpicrypt_error(MPICRYPT_USAGE, ...)`. */

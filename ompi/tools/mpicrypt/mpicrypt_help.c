@@ -10,8 +10,8 @@
 
 #define WIDTH 78
 
-/* One paragraph, wrapped, every line indented. */
-static void wrap(FILE *out, const char *text, size_t bytes, int indent)
+/* Every line indented. */
+void mpicrypt_help_wrap(FILE *out, const char *text, size_t bytes, int indent)
 {
     const char *end = text + bytes;
     int column = 0;
@@ -39,7 +39,7 @@ static void paragraphs(FILE *out, const char *text, int indent)
     while ('\0' != *text) {
         const char *stop = strstr(text, "\n\n");
         size_t bytes = NULL != stop ? (size_t) (stop - text) : strlen(text);
-        wrap(out, text, bytes, indent);
+        mpicrypt_help_wrap(out, text, bytes, indent);
         if (NULL == stop) {
             break;
         }
@@ -81,7 +81,7 @@ void mpicrypt_help_program(FILE *out, const mpicrypt_verb_t *const *verbs)
     exit_status(out);
 }
 
-static void option_help(FILE *out, const mpicrypt_option_t *option)
+void mpicrypt_help_option(FILE *out, const mpicrypt_option_t *option)
 {
     fprintf(out, "\n       --%s%s%s\n", option->name, NULL != option->argument ? " " : "",
             NULL != option->argument ? option->argument : "");
@@ -89,6 +89,12 @@ static void option_help(FILE *out, const mpicrypt_option_t *option)
     if (NULL != option->fallback) {
         fprintf(out, "              Default: %s.\n", option->fallback);
     }
+}
+
+void mpicrypt_help_end(FILE *out)
+{
+    fputs("\n       --help\n              Print this page.\n", out);
+    exit_status(out);
 }
 
 void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb)
@@ -99,10 +105,9 @@ void mpicrypt_help_verb(FILE *out, const mpicrypt_verb_t *verb)
     paragraphs(out, verb->description, 7);
     fputs("\nOPTIONS", out);
     for (const mpicrypt_option_t *option = verb->options; NULL != option->name; ++option) {
-        option_help(out, option);
+        mpicrypt_help_option(out, option);
     }
-    fputs("\n       --help\n              Print this page.\n", out);
-    exit_status(out);
+    mpicrypt_help_end(out);
     if (NULL != verb->examples) {
         fputs("\nEXAMPLES\n", out);
         lines(out, verb->examples);

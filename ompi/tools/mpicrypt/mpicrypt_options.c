@@ -4,6 +4,7 @@
  * Options of a verb, parsed by its table: --name VALUE and --name=VALUE, flags
  * without a value, "--" ends the options, everything else is an operand.
  */
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static int assign_default(const mpicrypt_option_t *option)
 }
 
 /* One word that begins with "--"; *i moves on when the value is the next word. */
-static int parse_word(const mpicrypt_verb_t *verb, int argc, char **argv, int *i)
+static int parse_word(const mpicrypt_verb_t *verb, int argc, char **argv, int *i, bool *given)
 {
     const char *name = argv[*i] + 2;
     const char *equals = strchr(name, '=');
@@ -113,6 +114,7 @@ static int parse_word(const mpicrypt_verb_t *verb, int argc, char **argv, int *i
         return mpicrypt_error(MPICRYPT_USAGE, "unknown option '%s'; see 'mpicrypt %s --help'",
                               argv[*i], verb->name);
     }
+    given[option - verb->options] = true;
     if (MPICRYPT_FLAG == option->kind) {
         return NULL != equals
              ? mpicrypt_error(MPICRYPT_USAGE, "--%s takes no value", option->name)
@@ -128,12 +130,14 @@ static int parse_word(const mpicrypt_verb_t *verb, int argc, char **argv, int *i
     return assign(option, argv[++*i]);
 }
 
-int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, int *operand_count)
+int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, bool *given, int *operand_count)
 {
     bool options_end = false;
 
+    memset(given, 0, MPICRYPT_OPTIONS_MAX * sizeof(*given));
     *operand_count = 0;
     for (const mpicrypt_option_t *option = verb->options; NULL != option->name; ++option) {
+        assert(option - verb->options < MPICRYPT_OPTIONS_MAX);
         int rc = assign_default(option);
         if (MPICRYPT_OK != rc) {
             return rc;
@@ -143,7 +147,7 @@ int mpicrypt_options_parse(const mpicrypt_verb_t *verb, int argc, char **argv, i
         if (!options_end && 0 == strcmp(argv[i], "--")) {
             options_end = true;
         } else if (!options_end && 0 == strncmp(argv[i], "--", 2)) {
-            int rc = parse_word(verb, argc, argv, &i);
+            int rc = parse_word(verb, argc, argv, &i, given);
             if (MPICRYPT_OK != rc) {
                 return rc;
             }

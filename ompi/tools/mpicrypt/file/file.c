@@ -13,7 +13,7 @@
 static mpicrypt_file_options_t with;
 
 static const mpicrypt_option_t options[] = {
-    {"label", MPICRYPT_TEXT, "LABEL", NULL, &with.label, "For encrypt: the label of the key. For cat: every encrypted region must be under this label."},
+    {"label", MPICRYPT_TEXT, "LABEL", NULL, &with.label, "For encrypt and cat: the label of the key. cat refuses a file that has a region under another one."},
     {"algorithm", MPICRYPT_TEXT, "NAME", "aes-128-gcm", &with.algorithm,
      "For encrypt: aes-128-gcm, aes-192-gcm, aes-256-gcm or chacha20-poly1305."},
     {"block-size", MPICRYPT_SIZES, "SIZE", "64K", &with.block_size,
@@ -25,7 +25,7 @@ static const mpicrypt_option_t options[] = {
     {"sealed", MPICRYPT_FLAG, NULL, NULL, &with.sealed,
      "For verify, decrypt and cat: refuse a file that has no seal or does not match it."},
     {"root", MPICRYPT_TEXT, "HEX", NULL, &with.root,
-     "As --sealed; in addition, the seal must have this root, which seal printed."},
+     "For verify, decrypt and cat: as --sealed; in addition, the seal must have this root, which seal printed."},
     {"anew", MPICRYPT_FLAG, NULL, NULL, &with.anew,
      "For seal: accept the file as it is, though it does not match its earlier seal."},
     {"new-key", MPICRYPT_FLAG, NULL, NULL, &with.new_key,
@@ -90,19 +90,11 @@ static bool is_verb(const mpicrypt_file_command_t *command, const char *name) { 
 /* Do the options and the number of operands suit the verb? */
 static int check_options(const mpicrypt_file_command_t *command, int count)
 {
-    const bool copies = is_verb(command, "encrypt") || is_verb(command, "decrypt");
-
-    if (!copies && (NULL != with.to || with.in_place)) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--to and --in-place are for encrypt and decrypt");
-    }
     if (NULL != with.to && with.in_place) {
         return mpicrypt_error(MPICRYPT_USAGE, "--to and --in-place exclude each other");
     }
     if (with.recursive && NULL != command->of_two && NULL == with.to && !with.in_place) {
         return mpicrypt_error(MPICRYPT_USAGE, "--recursive needs --to or --in-place here");
-    }
-    if (NULL != with.range && !is_verb(command, "cat")) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--range is for cat");
     }
     if (is_verb(command, "cat") && (1 != count || with.recursive || with.json)) {
         return mpicrypt_error(MPICRYPT_USAGE, "cat is for one file, and prints its bytes");
@@ -141,9 +133,7 @@ static int run(int operand_count, char **operands)
     return 0 == strcmp(name, "mv") ? mpicrypt_error(MPICRYPT_USAGE, "use mv(1): an encrypted file is one file")
            : 0 == strcmp(name, "compact")
                ? mpicrypt_error(MPICRYPT_USAGE, "compact is not needed any more: overwrites lengthen no file")
-           : mpicrypt_error(MPICRYPT_USAGE, "info, verify, check, seal, rekey or reencrypt FILE..., cat FILE, encrypt PLAIN FILE, decrypt FILE "
-                                            "PLAIN, encrypt or decrypt --to DIR or --in-place FILE..., or cp --new-key FILE TARGET; "
-                                            "see --help");
+           : mpicrypt_command_wrong(&mpicrypt_file_verb, operand_count, operands);
 }
 
 const mpicrypt_verb_t mpicrypt_file_verb = {

@@ -116,8 +116,7 @@ static int parse(int count, char **words, wanted_t *wanted)
         ++i;
     }
     if (i == sizeof(verbs) / sizeof(verbs[0])) {
-        return mpicrypt_error(MPICRYPT_USAGE, "new LABEL, list, info LABEL, rotate LABEL, revoke LABEL, protect LABEL, escrow LABEL PEM, "
-                              "export LABEL, import FILE, push LABEL, backup, restore FILE or delete LABEL; see --help");
+        return mpicrypt_command_wrong(&mpicrypt_key_verb, count, words);
     }
     *wanted = (wanted_t){.verb = verbs[i].verb, .label = count > 1 ? words[1] : NULL, .pem = count > 2 ? words[2] : NULL};
     if (NULL != wanted->label && !opal_cryptfile_key_label_valid(wanted->label)) {
@@ -272,13 +271,15 @@ const mpicrypt_verb_t mpicrypt_key_verb = {
     .description =
         "Files are encrypted under labels. The key of a label stays in the keystore, which only wraps and unwraps "
         "the data keys of files, and logs every use.\n\n"
-        "new makes a key, list shows all, and info one in detail. rotate makes the next version, which new files use; existing files "
+        "new makes a key. list shows all keys. info shows one in detail. rotate makes the next version, which new files "
+        "use; existing files "
         "keep theirs until they are rekeyed. revoke ends all use of a key, including decryption, for good: only a "
         "recovery key can then read what was encrypted. protect wraps the versions that the keystore holds in the "
         "clear under the machine key; if one is set, jobs refuse keys in the clear. escrow sets a recovery key, to "
         "which data keys are also wrapped from now on.\n\n"
-        "export makes one encrypted message of a label's keys, and import puts them into another keystore, which never "
-        "replaces a label of another key. push does both for many hosts, through ssh. backup and restore do it for the "
+        "export makes one encrypted message of a label's keys. import puts the keys of a message into another keystore, and "
+        "never replaces a label of another key. push exports a label's keys and imports them on many hosts, through ssh. "
+        "backup and restore are export and import of the "
         "whole keystore. delete removes a label; other hosts and backups may still have it. "
         "See docs/key-exchange.rst.",
     .options = options,

@@ -210,10 +210,11 @@ static int run(const char *verb)
 
 int main(int argc, char **argv)
 {
+    bool given[MPICRYPT_OPTIONS_MAX];
     int operands;
 
     mpicrypt_streams_open();
-    int rc = mpicrypt_options_parse(&program, argc - 1, argv + 1, &operands);
+    int rc = mpicrypt_options_parse(&program, argc - 1, argv + 1, given, &operands);
 
     if (MPICRYPT_OK == rc && 1 != operands) {
         rc = mpicrypt_error(MPICRYPT_USAGE, "this program is started by mpicrypt");
