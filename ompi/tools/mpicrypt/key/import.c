@@ -87,7 +87,7 @@ static int check_signature(const importing_t *in)
 {
     const mpicrypt_key_move_t *move = in->move;
     opal_crypt_why_t why = {.topic = NULL};
-    X509 *signer;
+    X509 *signer = NULL;
     int rc = mpicrypt_envelope_verify(in->message, in->bytes, &in->envelope, &signer, &why);
 
     if (OPAL_CRYPT_OK != rc) {
