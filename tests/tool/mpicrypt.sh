@@ -132,9 +132,9 @@ expect 2 "which command? new, info, rotate, " key
 expect 2 "there is no command 'bogus': new, info, rotate, " key bogus "${keys[@]}"
 expect 2 "new needs LABEL" key new "${keys[@]}"
 expect 2 "1 operand(s) do not fit here: list;" key list lab "${keys[@]}"
-expect 2 "--yes is for revoke, not for new" key new lab --yes "${keys[@]}"
+expect 2 "--yes is for revoke and delete, not for new" key new lab --yes "${keys[@]}"
 expect 2 "which command? info, " file
-expect 2 "verify needs FILE" file verify
+expect 2 "verify needs NAME..." file verify
 expect 2 "1 operand(s) do not fit here: encrypt" file encrypt plain
 expect 2 "--sealed is for verify, decrypt and cat, not for info" file info x --sealed
 expect 2 "file has no command 'bogus'" help file bogus
@@ -358,7 +358,7 @@ check "file verify is described" grep -q 'verify opens every block' "$work/out"
 check "seal and rekey are not" test -z "$(grep -E 'rekey wraps|seal verifies' "$work/out")"
 check "file verify has examples" grep -q '^       mpicrypt file verify results$' "$work/out"
 run file --json verify x -h
-check "an option before the command" grep -q '^       mpicrypt file verify FILE' "$work/out"
+check "an option before the command" grep -q '^       mpicrypt file verify NAME' "$work/out"
 run key list --help
 check "key list has no operands" grep -qx '       mpicrypt key list \[OPTION\]...' "$work/out"
 
