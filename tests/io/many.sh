@@ -364,10 +364,10 @@ END_PYTHON
 slowly() { env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/victims/1" STEP_HOW=do STEP_DO="sleep 0.3" "$@"; }
 rekey=(mpicrypt file rekey --recursive --threads 1 "$(here victims)" --keystore-dir "$CASE_DIR/keys")
 fresh encrypted
-must slowly python3 terminal.py "${rekey[@]}" > said
+slowly python3 terminal.py "${rekey[@]}" > said || fail "status $?: rekey on a terminal"
 grep -qaE $'\r1 file, 0 MiB, 0 MiB/s' said || fail "no progress on a terminal: $(cat -v said)"
 [ "$(tail -c 1 said)" = $'\r' ] || fail "the line stays: $(cat -v said)"
-must slowly python3 terminal.py "${rekey[@]}" --quiet > said
+slowly python3 terminal.py "${rekey[@]}" --quiet > said || fail "status $?: rekey --quiet"
 [ ! -s said ] || fail "--quiet: $(cat -v said)"
 must slowly "${rekey[@]}" > out 2> err
 [ ! -s err ] || fail "progress in a pipe: $(cat -v err)"

@@ -129,7 +129,7 @@ must_fail vcluster mpirun -n 2 --mca io_ompio_overwrite_amode 0 "$odd" once "$CA
 # A revoked label is not reported as a missing one.
 must in_variant mpicrypt key new past --keystore-dir "$CASE_DIR/keys"
 must in_variant mpicrypt key revoke past --yes --keystore-dir "$CASE_DIR/keys"
-says "past: the key is revoked.  \"mpicrypt key rotate past\"" vcluster mpirun -n 2 --mca fs_crypt_key_label past "$odd" own "$CASE_DIR/past"
+says "): the key is revoked.  \"mpicrypt key rotate past\"" vcluster mpirun -n 2 --mca fs_crypt_key_label past "$odd" own "$CASE_DIR/past"
 [ ! -e past ] || fail "a new file that was refused is there"
 
 # Plain files pass: with long names, pipes, and files that may only be written.
