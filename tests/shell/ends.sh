@@ -17,7 +17,7 @@ cat > "$inner/src/configure" <<'END'
 #!/bin/sh
 for dir in . opal/mca/common/crypt opal/mca/common/cryptfile tests/unit; do
     mkdir -p $dir
-    echo 'all check install:' > $dir/Makefile
+    echo 'all check install clean:' > $dir/Makefile
 done
 END
 chmod +x "$inner/src/autogen.pl" "$inner/src/configure"

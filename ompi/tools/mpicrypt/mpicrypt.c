@@ -48,25 +48,25 @@ static const char *kept = "\n";
 static _Thread_local struct {
     char name[64];                      /* empty: unused */
     const char *shown;
-} places[2];
+} replacements[2];
 
 void mpicrypt_error_one_line(void) { kept = ""; }
 
-void mpicrypt_error_place(int which, const char *place, const char *shown)
+void mpicrypt_error_replace(int which, const char *name, const char *shown)
 {
-    snprintf(places[which].name, sizeof(places[which].name), "%s", NULL == place ? "" : place);
-    places[which].shown = shown;
+    snprintf(replacements[which].name, sizeof(replacements[which].name), "%s", NULL == name ? "" : name);
+    replacements[which].shown = shown;
 }
 
 /* `text`, or what replaces it. */
-static char *with_shown(char *text, const char *place, const char *shown)
+static char *with_shown(char *text, const char *name, const char *shown)
 {
     size_t from = 0;
     char *found, *replaced;
 
-    while (NULL != text && '\0' != *place && NULL != (found = strstr(text + from, place))) {
+    while (NULL != text && '\0' != *name && NULL != (found = strstr(text + from, name))) {
         from = (size_t) (found - text) + strlen(shown);
-        if (asprintf(&replaced, "%.*s%s%s", (int) (found - text), text, shown, found + strlen(place)) < 0) {
+        if (asprintf(&replaced, "%.*s%s%s", (int) (found - text), text, shown, found + strlen(name)) < 0) {
             replaced = NULL;
         }
         free(text);
@@ -85,8 +85,8 @@ int mpicrypt_error(int code, const char *format, ...)
         text = NULL;
     }
     va_end(list);
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); ++i) {
-        text = with_shown(text, places[i].name, places[i].shown);
+    for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); ++i) {
+        text = with_shown(text, replacements[i].name, replacements[i].shown);
     }
     mpicrypt_progress_end();
     fprintf(stderr, "mpicrypt%s%s: %s\n", NULL != running ? " " : "", NULL != running ? running : "",

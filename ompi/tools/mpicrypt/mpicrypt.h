@@ -133,9 +133,9 @@ int mpicrypt_error(int code, const char *format, ...) __attribute__((format(prin
 
 /* From now on a message is one line, whatever the names in it are. */
 void mpicrypt_error_one_line(void);
-/* In messages of this thread a path that begins with `place`, which ends in a slash, is shown with `shown` instead.
+/* In messages of this thread a path that begins with `name`, which ends in a slash, is shown with `shown` instead.
  * There are two: `which` is 0 or 1.  NULL: no more. */
-void mpicrypt_error_place(int which, const char *place, const char *shown);
+void mpicrypt_error_replace(int which, const char *name, const char *shown);
 
 /* Become `python3 -I -B LIBEXEC/mpicrypt-NAME MPICRYPT PROFILES ARGUMENT...`.  Returns only after a message. */
 int mpicrypt_become(const char *name, int argc, char **argv);

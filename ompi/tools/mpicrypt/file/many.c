@@ -91,8 +91,8 @@ static void run_task(many_files_t *many, file_task_t *task)
         atomic_store(&many->stop, true);
         return;
     }
-    mpicrypt_error_place(0, NULL == directory ? NULL : directory->place, NULL == directory ? NULL : directory->shown);
-    mpicrypt_error_place(1, NULL == directory || NULL == task->to ? NULL : directory->to_place,
+    mpicrypt_error_replace(0, NULL == directory ? NULL : directory->place, NULL == directory ? NULL : directory->shown);
+    mpicrypt_error_replace(1, NULL == directory || NULL == task->to ? NULL : directory->to_place,
                          NULL == directory ? NULL : directory->to_shown);
     mpicrypt_file_thread_take();
     if (MPICRYPT_FILE_IS_WHOLE == subject.state && many->many && mpicrypt_file_is_left(task->path)) {
@@ -104,8 +104,8 @@ static void run_task(many_files_t *many, file_task_t *task)
     mpicrypt_file_thread_give();
     mpicrypt_file_progress_files(1);
     code = mpicrypt_file_report_end(many->report, &subject, code, &text);
-    mpicrypt_error_place(0, NULL, NULL);
-    mpicrypt_error_place(1, NULL, NULL);
+    mpicrypt_error_replace(0, NULL, NULL);
+    mpicrypt_error_replace(1, NULL, NULL);
     if (MPICRYPT_USAGE == code || MPICRYPT_MISSING == code) {
         atomic_store(&many->stop, true);
     }
