@@ -3,7 +3,7 @@
  *
  * Loaded before a program (LD_PRELOAD): a thread that the program does not know of, as a library
  * may make one, is open to every signal.  A child has ended before fork returns, and before one
- * renaming or exchange of files SIGTERM comes.
+ * renaming or exchange of files that thread gets SIGTERM.
  *
  *   RENAME_AT   which one, 1 being the first; without it none comes
  */
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 static sem_t taken;
+static pthread_t listener;
 
 static void *take_signals(void *argument)
 {
@@ -35,9 +36,7 @@ static void *take_signals(void *argument)
 
 __attribute__((constructor)) static void begin(void)
 {
-    pthread_t thread;
-
-    if (0 != sem_init(&taken, 0, 0) || 0 != pthread_create(&thread, NULL, take_signals, NULL)) {
+    if (0 != sem_init(&taken, 0, 0) || 0 != pthread_create(&listener, NULL, take_signals, NULL)) {
         abort();
     }
 }
@@ -60,7 +59,7 @@ static void end_at_rename(void)
     static int renames;
 
     if (NULL != at && ++renames == atoi(at)) {
-        kill(getpid(), SIGTERM);
+        pthread_kill(listener, SIGTERM);           /* the program may have threads that would take one of the process */
         sem_wait(&taken);
     }
 }
