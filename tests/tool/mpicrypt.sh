@@ -135,7 +135,7 @@ expect 2 "1 operand(s) do not fit here: list;" key list lab "${keys[@]}"
 expect 2 "--yes is for revoke and delete, not for new" key new lab --yes "${keys[@]}"
 expect 2 "which command? info, " file
 expect 2 "verify needs NAME..." file verify
-expect 2 "1 operand(s) do not fit here: encrypt" file encrypt plain
+expect 2 "encrypt needs a file and the name of the new one, or --to DIR" file encrypt plain
 expect 2 "--sealed is for verify, decrypt and cat, not for info" file info x --sealed
 expect 2 "file has no command 'bogus'" help file bogus
 expect 2 "a label is 1 to" key new a/b "${keys[@]}"

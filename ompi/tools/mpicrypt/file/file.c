@@ -119,7 +119,11 @@ static int run(int operand_count, char **operands)
     const char *name = operand_count > 0 ? operands[0] : "";
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
-        if (is_verb(&verbs[i], name) && suits(&verbs[i], operand_count - 1)) {
+        if (is_verb(&verbs[i], name) && operand_count > 1) {
+            if (!suits(&verbs[i], operand_count - 1)) {
+                return mpicrypt_error(MPICRYPT_USAGE, "%s needs a file and the name of the new one, or --to DIR with any number of "
+                                      "files; see 'mpicrypt file %s --help'", name, name);
+            }
             with.verdict = is_verb(&verbs[i], "check");
             with.recursive = with.recursive || with.verdict;
             with.threads = 0 == with.threads ? mpicrypt_file_threads_default() : with.threads;
@@ -139,7 +143,8 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_file_verb = {
     .name = "file",
     .summary = "inspect, verify, seal, create, decrypt and rekey encrypted files",
-    .synopsis = "info|verify|check|seal|rekey|reencrypt|cat|encrypt|decrypt|cp NAME...",
+    .synopsis = "info|verify|check|seal|rekey|reencrypt|cat NAME...\n"
+                "       mpicrypt file encrypt|decrypt|cp NAME [NEW]",
     .description =
         "An encrypted file is one file: mv, cp and rm handle it.\n\n"
         "info prints the map: which bytes are encrypted, with which algorithm and key. verify opens every block, "
