@@ -97,7 +97,7 @@ says "$text" vcluster exec node0 python3 -I -c 'import ompi_crypt; print(ompi_cr
 must vcluster down
 
 echo "4. remove"
-apt user purge -y 'ompi-crypt*' python3-ompi-crypt
+apt user purge -y 'ompi-crypt*' 'libmpicrypt-file*' python3-ompi-crypt
 left=$(cd "$CASE_DIR/user/root" && find usr etc -path '*openmpi*crypt*' -o -name '*ompi_crypt*' -o -name 'libmca_*crypt*' -o -name '*mpicrypt*' -o -name '*ompi-crypt*')
 [ -z "$left" ] || fail "apt-get purge left: $left"
 left=$(in_root user dpkg-divert --list '*pmix*'
