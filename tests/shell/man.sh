@@ -63,3 +63,11 @@ for verb in $verbs; do
     offers "$(options "$CASE_DIR/help" | sort | xargs)" mpicrypt "$verb" --
 done
 echo "$(wc -w <<< "$names") pages"
+
+# In a build in the source tree, programs lie beside the directory of this script.
+mkdir "$CASE_DIR/tools" "$CASE_DIR/made"
+cp -rL "$SRC/ompi/tools/mpicrypt/"{pages,profiles,measure,mpicrypt-{bench,model,plot,tune}} "$CASE_DIR/tools"
+printf '#! /bin/sh\nexit 1\n' > "$CASE_DIR/tools/mpicrypt-mount"
+chmod +x "$CASE_DIR/tools/mpicrypt-mount"
+(cd "$CASE_DIR/made" && must sh "$CASE_DIR/tools/pages/make.sh" "$PREFIX/bin/mpicrypt" 0 awk)
+[ "$(ls "$CASE_DIR/made/man1")" = "$(ls "$pages")" ] || fail "built beside programs: $(ls "$CASE_DIR/made/man1")"

@@ -12,7 +12,7 @@ new=pages.$$
 trap 'rm -rf "$new"' EXIT
 
 page() {                                        # page [VERB [COMMAND]]
-    if [ -n "${1-}" ] && [ -e "$here/../mpicrypt-$1" ]; then
+    if [ -n "${1-}" ] && [ -e "$here/../mpicrypt-$1" ] && [ ! -x "$here/../mpicrypt-$1" ]; then    # what can be executed was built there
         python3 -I -B "$here/../mpicrypt-$1" mpicrypt "$here/../profiles" --help
     else
         "$tool" help "$@"
