@@ -50,6 +50,9 @@ finds() {
 }
 clean() { set_node node0; set_node node1; directory= words=; }
 
+printf '#!/bin/sh\nexec "%s/tests/vcluster" agent "$@"\n' "$SRC" > "$CASE_DIR/rsh"
+chmod +x "$CASE_DIR/rsh"
+
 # Keys lie in /dev/shm, of which every node has its own.
 psk=/dev/shm/psk
 give() { vcluster exec "$1" bash -c "umask 077; cat > $psk; chmod $3 $psk" <<< "$2"; }
@@ -207,6 +210,28 @@ set_node node1 crypt_audti=abort fs_crytp_key_label=site pml_crypt_chop_min=eigh
 finds "parameter:node1" "crypt_audti is no parameter (from the environment" "did you mean crypt_audit" \
     "warn parameter fs_crytp_key_label (from the environment or the command line) looks like a misspelt fs_crypt_key_label" \
     "pml_crypt_chop_min=eight cannot be read" "pml_crypt_chunk_size=0 is out of its bounds"
+
+echo "12. keys of files"
+clean
+keystore=/dev/shm/keys
+vcluster exec node0 mpicrypt key new lab --keystore-dir $keystore > "$CASE_DIR/null"
+set_node node0 crypt_keystore_dir=$keystore
+set_node node1 crypt_keystore_dir=$keystore
+finds "" "ok keystore 1 version of keys of files (together " "ok keystore no keys of files" "warn keystores no keys of files" \
+    "mpicrypt key push LABEL --hosts LIST brings a key to the others"
+set_node node0 crypt_keystore_dir=$keystore fs_crypt_key_label=lab
+set_node node1 crypt_keystore_dir=$keystore fs_crypt_key_label=lab
+finds "keystore:node1" "fs_crypt_key_label=lab: there is no keystore $keystore" "mpicrypt key push LABEL --hosts LIST"
+must vcluster exec node0 mpicrypt key push lab --hosts node1 --rsh "$CASE_DIR/rsh" --keystore-dir $keystore
+finds "" "ok keystore 1 version of keys of files (together "
+! grep -q keystores "$CASE_DIR/out" || fail "the same keys differ"
+must vcluster exec node1 mpicrypt key revoke lab --yes --keystore-dir $keystore
+finds "keystore:node1" "the keystore of this node has no key of this label that encrypts"
+vcluster exec node1 chmod 644 $keystore/lab.1
+finds "keystore:node1" "0644" "chmod 600 FILE"
+vcluster exec node1 chmod 600 $keystore/lab.1
+set_node node1 crypt_keystore_dir=$keystore crypt_keystore_machine_key=/dev/shm/none
+finds "keystore:node1" "machine key /dev/shm/none: No such file or directory" "at the same place"
 
 echo "more than one, and what is printed"
 clean

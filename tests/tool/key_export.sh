@@ -230,6 +230,14 @@ at a 0 "files: 7 files, 4 encrypted, 3 under lab" delete lab --yes --scan files 
 must grep -qF "lab: deleted, 3 versions.  Backups and other hosts may still have the key" out
 must test -z "$(ls a | grep '^lab')"
 must test "$(grep -c ' delete label=lab .* granted' a/log)" = 3
+must test "$(find a -name '*.revoked' -size 0 | wc -l)" = 1
+at a 0 "3 added" restore keystore.cms --passphrase-file pass --dry-run
+# The message of before the revocation: version 1 was deleted here when it was revoked.
+at a 0 "2 added, 0 revoked, 0 as before, 0 refused" import old.cms --passphrase-file pass
+must grep -q "^lab  *1 .* revoked  *added, stays revoked *$" out
+must grep -qx "state revoked" a/lab.1
+must grep -qx "state active" a/lab.2
+at a 0 "lab: deleted, 2 versions" delete lab --yes
 at a 0 "gone, version 1" new gone
 at a 0 "0 under gone" delete gone --yes --scan files
 at a 0 "3 added, 0 revoked, 1 as before, 0 refused" restore keystore.cms --passphrase-file pass

@@ -38,6 +38,7 @@ keygen() {
 }
 
 export HOME=$work/home
+unset OMPI_MCA_crypt_psk_file
 mkdir "$HOME"
 psk=$HOME/.ompi-crypt/psk
 
@@ -301,6 +302,14 @@ for signal in TERM INT HUP; do
     check "no child is left" sh -c '! kill -0 "$(cat "$1")" 2>/dev/null && ! kill -0 "$(cat "$2")" 2>/dev/null' - \
         "$work/never.n1" "$work/never.n2"
 done
+
+echo "where jobs look for it"
+export OMPI_MCA_crypt_psk_file=$work/place/psk
+keygen 0 "$work/place/psk: a new key" --hosts other --rsh "$work/rsh"
+check "the host has it there" grep -qF "f='\\''$work/place/psk'\\'';" "$work/calls"
+OMPI_MCA_crypt_psk_file='' keygen 1 "$psk: there is a key already"
+OMPI_MCA_crypt_psk_file=psk keygen 2 "begin with '/'" --hosts other
+unset OMPI_MCA_crypt_psk_file
 
 echo "usage"
 keygen 2 "is no host" --force --hosts -oProxyCommand=x

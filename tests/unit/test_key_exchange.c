@@ -42,7 +42,7 @@ typedef struct seen {
 
 static void see(const opal_cryptfile_keystore_record_t *record, opal_cryptfile_import_t done, const opal_crypt_why_t *why, void *arg)
 {
-    static const char *const names[] = {"new", "held", "revoked", "stays", "refused"};
+    static const char *const names[] = {"new", "held", "revoked", "stays", "back", "refused"};
     seen_t *seen = arg;
 
     (void) why;
@@ -363,6 +363,16 @@ static void imports(void)
     fixture_file("there/lab.3.99.new", "left by a killed process", 0600);
     UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_delete(there, "lab", &removed, &why) && 3 == removed && 1 == keys_in(there));
     UNIT_CHECK(3 == log_lines(fixture_path("there"), " delete ", "label=lab", "granted") && 0 != access(fixture_path("there/lab.3.99.new"), F_OK));
+    UNIT_GROUP("an old message does not bring back what was revoked");
+    UNIT_CHECK(OPAL_CRYPT_OK == import(there, old, old_bytes, true, &seen, &why) && 0 == strcmp("lab 1 back", seen.lines[1]) && 1 == keys_in(there));
+    for (unsigned again = 0; again < 2; ++again) {
+        UNIT_CHECK(OPAL_CRYPT_OK == import(there, old, old_bytes, false, &seen, &why) && 2 == seen.count && 3 == keys_in(there));
+        UNIT_CHECK(0 == strcmp("lab 2 new", seen.lines[0]) && 0 == strcmp("lab 1 back", seen.lines[1]));
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(there, "lab", 1, &record, NULL) && record.revoked);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_find(there, "lab", 2, &record, NULL) && !record.revoked);
+        UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_delete(there, "lab", &removed, &why) && 2 == removed);
+    }
+    UNIT_CHECK(OPAL_CRYPT_OK == import(there, newer, newer_bytes, false, &seen, &why) && 0 == strcmp("lab 1 new", seen.lines[2]));
     opal_crypt_secmem_free(old);
     opal_crypt_secmem_free(newer);
     opal_cryptfile_keystore_close(here);

@@ -134,6 +134,7 @@ int mpicrypt_mpi_check_verb(const mpicrypt_names_t *directories)
     mpicrypt_check_installation(&report);
     mpicrypt_check_names(&report);
     opal_crypt_local_t *local = mpicrypt_check_keys(&report, 0);
+    mpicrypt_check_keystore(&report);
     mpicrypt_check_system(&report);
     mpicrypt_check_ways_around(&report);
     for (int i = 0; i < directories->count; ++i) {

@@ -53,6 +53,7 @@ void mpicrypt_check_close(void);
 void mpicrypt_check_installation(mpicrypt_report_t *report);    /* doctor/check_installed.c */
 void mpicrypt_check_names(mpicrypt_report_t *report);           /* doctor/check_names.c */
 void mpicrypt_check_ways_around(mpicrypt_report_t *report);     /* doctor/check_around.c */
+void mpicrypt_check_keystore(mpicrypt_report_t *report);        /* doctor/check_keystore.c */
 void mpicrypt_check_system(mpicrypt_report_t *report);          /* doctor/check_system.c */
 void mpicrypt_check_directory(mpicrypt_report_t *report, const char *path);
 

@@ -193,20 +193,23 @@ static int check(mpicrypt_findings_t *findings)
     return again ? check(findings) : rc;
 }
 
-/* Two versions on two nodes are two findings of the check "version". */
-static void compare_versions(mpicrypt_findings_t *findings)
+static bool answers(const mpicrypt_finding_t *finding, const char *check)
+{
+    return 0 == strcmp(finding->check, check) && 0 == strcmp(finding->state, "ok");
+}
+
+/* Two answers of nodes to one check are two findings; where they must not differ, each is repeated under the name `together`. */
+static void compare_nodes(mpicrypt_findings_t *findings, const char *check, const char *state, const char *together, const char *remedy)
 {
     const int count = findings->count;
-    int versions = 0;
+    int different = 0;
 
     for (int i = 0; i < count; ++i) {
-        versions += 0 == strcmp(findings->value[i].check, "version");
+        different += answers(&findings->value[i], check);
     }
-    for (int i = 0; i < count && versions > 1; ++i) {
-        for (int n = 0; 0 == strcmp(findings->value[i].check, "version") && n < findings->value[i].nodes.count; ++n) {
-            mpicrypt_findings_add(findings, findings->value[i].nodes.value[n], "fail", "versions",
-                                  "Install the same ompi-crypt and the same Open MPI on every node: a job refuses to run "
-                                  "with two.", findings->value[i].detail);
+    for (int i = 0; i < count && different > 1; ++i) {
+        for (int n = 0; answers(&findings->value[i], check) && n < findings->value[i].nodes.count; ++n) {
+            mpicrypt_findings_add(findings, findings->value[i].nodes.value[n], state, together, remedy, findings->value[i].detail);
         }
     }
 }
@@ -252,7 +255,10 @@ static int examine(mpicrypt_findings_t *findings)
     if (MPICRYPT_OK != rc) {
         return rc;
     }
-    compare_versions(findings);
+    compare_nodes(findings, "version", "fail", "versions",
+                  "Install the same ompi-crypt and the same Open MPI on every node: a job refuses to run with two.");
+    compare_nodes(findings, "keystore", "warn", "keystores",
+                  "A process can use only files whose keys its node has. mpicrypt key push LABEL --hosts LIST brings a key to the others.");
     if (!here) {
         rc = job(findings, "meet", "ob1", "meet",
                  "A plain MPI job does not run on these nodes: fix that first. Its messages are above.");

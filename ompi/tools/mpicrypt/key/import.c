@@ -191,7 +191,7 @@ typedef struct imported {
 
 static void add_imported(const opal_cryptfile_keystore_record_t *record, opal_cryptfile_import_t done, const opal_crypt_why_t *why, void *arg)
 {
-    static const char *const results[] = {"added", "had it", "revoked now", "stays revoked", "REFUSED"};
+    static const char *const results[] = {"added", "had it", "revoked now", "stays revoked", "added, stays revoked", "REFUSED"};
     imported_t *imported = arg;
     char text[32], fingerprint[2 * MPICRYPT_KEY_SHOWN_BYTES + 1];
 
@@ -238,7 +238,8 @@ static int put_keys(const importing_t *in, opal_cryptfile_keystore_t *keystore, 
         print_time(to.exported);
         mpicrypt_table_print(imported.table, stdout);
         printf("\n%s%u added, %u revoked, %u as before, %u refused\n", to.dry_run ? "Nothing was changed; it would be: " : "",
-               imported.count[OPAL_CRYPTFILE_IMPORT_NEW], imported.count[OPAL_CRYPTFILE_IMPORT_REVOKED],
+               imported.count[OPAL_CRYPTFILE_IMPORT_NEW] + imported.count[OPAL_CRYPTFILE_IMPORT_BACK],
+               imported.count[OPAL_CRYPTFILE_IMPORT_REVOKED],
                imported.count[OPAL_CRYPTFILE_IMPORT_HELD] + imported.count[OPAL_CRYPTFILE_IMPORT_STAYS], refused);
     }
     mpicrypt_table_free(imported.table);

@@ -6,6 +6,7 @@
  * The key is never in an argument, the environment or a pipe's name: a
  * remote shell reads it from its standard input.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,8 +32,8 @@ static size_t at_once;
 
 static const mpicrypt_option_t options[] = {
     {"out", MPICRYPT_TEXT, "FILE", NULL, &out,
-     "The key's file. The default is ~/.ompi-crypt/psk, which is where crypt_auth=psk looks for it; "
-     "another place is named to it by crypt_psk_file."},
+     "The key's file. The default is where jobs look for it: OMPI_MCA_crypt_psk_file of the environment, or "
+     "~/.ompi-crypt/psk."},
     {"hosts", MPICRYPT_HOSTS, "LIST", NULL, &hosts,
      "Install the key on these hosts, at the same place, through ssh: node1,node2 or node[01-64,70],login1."},
     {"at-once", MPICRYPT_COUNT, "N", "16", &at_once,
@@ -169,7 +170,7 @@ static int check_names(const char *path)
         return mpicrypt_error(MPICRYPT_USAGE, "%s is a directory; name a file in it, for example %s/psk", path, path);
     }
     if (NULL != out && hosts.count > 0 && '/' != path[0]) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--hosts needs --out to begin with '/': the place is that on every host");
+        return mpicrypt_error(MPICRYPT_USAGE, "--hosts needs the key's file to begin with '/': the place is that on every host");
     }
     if (existing && 0 == hosts.count) {
         return mpicrypt_error(MPICRYPT_USAGE, "--existing goes with --hosts");
@@ -199,6 +200,9 @@ static int run(int operand_count, char **operands)
 
     (void) operand_count;
     (void) operands;
+    if (NULL == out && NULL != getenv("OMPI_MCA_crypt_psk_file") && '\0' != *getenv("OMPI_MCA_crypt_psk_file")) {
+        out = getenv("OMPI_MCA_crypt_psk_file");
+    }
     if (NULL == out) {
         if (OPAL_CRYPT_OK != opal_crypt_home_path("psk", path, sizeof(path), &why)) {
             return mpicrypt_error(MPICRYPT_FAILED, "there is no home directory; use --out");
@@ -224,7 +228,8 @@ static int run(int operand_count, char **operands)
                                 "--force replaces it.", path);
         } else if (0 == strcmp(why.topic, "secret-netfs")) {
             rc = mpicrypt_error(MPICRYPT_FAILED, "%s. That is no disk of this node: the key would cross the network "
-                                "that it is to protect. Choose a local place with --out, or use --allow-netfs.",
+                                "that it is to protect. Choose a local place with --out; docs/keys.rst has the commands for a home "
+                                "directory on NFS.",
                                 why.detail);
         } else if (0 == strcmp(why.topic, "secret-directory")) {
             rc = mpicrypt_error(MPICRYPT_FAILED, "%s. Jobs would refuse the key: the directory has to be yours or root's, and "
@@ -254,7 +259,7 @@ const mpicrypt_verb_t mpicrypt_keygen_verb = {
         "jobs refuse, is refused without --force. A directory in which jobs refuse keys is refused here and there. If a host fails, the others are still tried, the summary "
         "names it, and the exit status is 1.\n\n"
         "Where the home directory is on a network file system, an administrator first makes a directory for the "
-        "user on every node, for example by install -d -m 700 -o alice /var/lib/alice.",
+        "user on every node, for example by install -d -m 700 -o alice /var/lib/alice. docs/keys.rst has the commands.",
     .options = options,
     .examples =
         "  mpicrypt keygen --hosts node1,node2\n"

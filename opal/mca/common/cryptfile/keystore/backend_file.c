@@ -79,7 +79,7 @@ int opal_cryptfile_key_file_place(const opal_cryptfile_keystore_t *keystore, opa
         (OPAL_CRYPT_OK == opal_crypt_fs_of(keystore->directory, &kind, &name) && OPAL_CRYPT_FS_LOCAL == kind)) {
         return OPAL_CRYPT_OK;
     }
-    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-netfs", "keystore %.512s: the file system is of type %s",
+    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-keystore", "keystore %.512s: the file system is of type %s",
                              keystore->directory, name);
 }
 

@@ -184,7 +184,12 @@ static int import_one(import_state_t *in, opal_cryptfile_import_t *done)
     }
     *done = NULL == held ? OPAL_CRYPTFILE_IMPORT_NEW : held->record.revoked == record->revoked ? OPAL_CRYPTFILE_IMPORT_HELD
             : record->revoked ? OPAL_CRYPTFILE_IMPORT_REVOKED : OPAL_CRYPTFILE_IMPORT_STAYS;
-    const bool changes = OPAL_CRYPTFILE_IMPORT_NEW == *done || OPAL_CRYPTFILE_IMPORT_REVOKED == *done;
+    if (NULL == held && !record->revoked && NULL != in->keystore
+        && opal_cryptfile_key_file_was_revoked(in->keystore, record->fingerprint)) {
+        record->revoked = true;
+        *done = OPAL_CRYPTFILE_IMPORT_BACK;
+    }
+    const bool changes = NULL == held || OPAL_CRYPTFILE_IMPORT_REVOKED == *done;
     if (changes && !in->to->dry_run) {
         rc = opal_cryptfile_keystore_log_change(in->keystore, NULL == held ? "import" : "revoke", record->label, record->version,
                                                 &in->why);

@@ -29,6 +29,7 @@ typedef enum {
     OPAL_CRYPTFILE_IMPORT_HELD,         /* it was: nothing changes */
     OPAL_CRYPTFILE_IMPORT_REVOKED,      /* it was here, and is revoked now, as it is there */
     OPAL_CRYPTFILE_IMPORT_STAYS,        /* it was, and stays revoked, though it is not there */
+    OPAL_CRYPTFILE_IMPORT_BACK,         /* it was not here; it was once, revoked, and is so again, though it is not there */
     OPAL_CRYPTFILE_IMPORT_REFUSED       /* the label is another key here; nothing of it changes */
 } opal_cryptfile_import_t;
 
@@ -42,7 +43,8 @@ typedef struct opal_cryptfile_import_to {
 } opal_cryptfile_import_to_t;
 
 /* Add these keys.  A label that exists must have a version with the same key there and here, and none with different
- * keys; a held version keeps its owners, dates and recovery key, and one that is revoked stays so.  A label that is
+ * keys; a held version keeps its owners, dates and recovery key, and one that is revoked stays so, even if it was deleted
+ * meanwhile.  A label that is
  * refused does not keep the others out; its error is returned at the end.  ERR_AUTH, topic "keystore-bundle": the text
  * departs from the format, and nothing is changed.  For a dry run, the keystore may be NULL: an empty one. */
 int opal_cryptfile_keystore_import(opal_cryptfile_keystore_t *keystore, const char *text, size_t bytes,

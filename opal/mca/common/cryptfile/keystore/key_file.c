@@ -140,7 +140,7 @@ int opal_cryptfile_key_file_load_any(const opal_cryptfile_keystore_t *keystore, 
     if (OPAL_CRYPT_OK != rc) {
         rc = explain(rc, path, why);
     } else if (*plain && NULL != file.warning.topic && !keystore->secret_on_netfs) {
-        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-netfs", "%s", file.warning.detail);
+        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "secret-keystore", "%s", file.warning.detail);
     } else if (0 != strcmp(made->record.label, label) || made->record.version != version) {
         rc = explain(OPAL_CRYPT_ERR_AUTH, path, why);
     }

@@ -31,6 +31,8 @@ int opal_cryptfile_key_file_store(const opal_cryptfile_keystore_t *keystore, con
 /* Remove what changes of a label that were killed have left; the directory is then read from its start. */
 int opal_cryptfile_key_file_remove_unfinished(const opal_cryptfile_keystore_t *keystore, DIR *directory, const char *label,
                                               opal_crypt_why_t *why);
+/* Was the key with this fingerprint revoked here before it was deleted?  Its version comes back revoked. */
+bool opal_cryptfile_key_file_was_revoked(const opal_cryptfile_keystore_t *keystore, const uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES]);
 /* Remove every version, each with a line in the log; *count: how many. */
 int opal_cryptfile_key_file_remove_all(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
                                        opal_crypt_why_t *why);

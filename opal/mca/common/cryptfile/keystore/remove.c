@@ -3,8 +3,12 @@
  *
  * Removing the key files of a label.  Nothing is overwritten first: a journal, a snapshot or the wear leveling of a
  * flash disk keeps old blocks whatever is written over them.
+ *
+ * Of a revoked version an empty file FINGERPRINT.revoked stays, so that an old message cannot bring the key back into use.
  */
 #include "key_file.h"
+#include "opal/mca/common/crypt/base/hex.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +37,49 @@ int opal_cryptfile_key_file_remove_unfinished(const opal_cryptfile_keystore_t *k
     }
     rewinddir(directory);
     return OPAL_CRYPT_OK;
+}
+
+enum { MARK_BYTES = 2 * OPAL_CRYPTFILE_FINGERPRINT_BYTES + sizeof(".revoked") };
+
+static const char *mark_of(const uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES], char name[MARK_BYTES])
+{
+    opal_crypt_hex_write(fingerprint, OPAL_CRYPTFILE_FINGERPRINT_BYTES, name);
+    return strcat(name, ".revoked");
+}
+
+/* What cannot be determined counts as revoked. */
+bool opal_cryptfile_key_file_was_revoked(const opal_cryptfile_keystore_t *keystore, const uint8_t fingerprint[OPAL_CRYPTFILE_FINGERPRINT_BYTES])
+{
+    char name[MARK_BYTES], path[4200];
+
+    snprintf(path, sizeof(path), "%s/%s", keystore->directory, mark_of(fingerprint, name));
+    return 0 == faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) || ENOENT != errno;
+}
+
+/* The mark is on the disk before the key file goes.  One that cannot be read has no fingerprint to remember. */
+static int leave_mark(const opal_cryptfile_keystore_t *keystore, int directory, const char *label, unsigned version, opal_crypt_why_t *why)
+{
+    opal_cryptfile_key_file_t *content;
+    char name[MARK_BYTES];
+    bool plain;
+
+    if (OPAL_CRYPT_OK != opal_cryptfile_key_file_load_any(keystore, label, version, &content, &plain, NULL)) {
+        return OPAL_CRYPT_OK;
+    }
+    const bool revoked = content->record.revoked;
+    mark_of(content->record.fingerprint, name);
+    opal_crypt_secmem_free(content);
+    if (!revoked) {
+        return OPAL_CRYPT_OK;
+    }
+    int fd = openat(directory, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    if (fd >= 0) {
+        close(fd);
+        if (0 == fsync(directory) || EINVAL == errno) {
+            return OPAL_CRYPT_OK;
+        }
+    }
+    return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s/%s: %s", keystore->directory, name, strerror(errno));
 }
 
 static int compare_versions(const void *a, const void *b)
@@ -68,7 +115,8 @@ static int remove_versions(opal_cryptfile_keystore_t *keystore, DIR *directory, 
     int rc = versions_of(directory, label, &versions, &found);
 
     for (size_t i = 0; OPAL_CRYPT_OK == rc && i < found; ++i) {
-        rc = opal_cryptfile_keystore_log_change(keystore, "delete", label, versions[i], why);
+        rc = leave_mark(keystore, dirfd(directory), label, versions[i], why);
+        rc = rc ? rc : opal_cryptfile_keystore_log_change(keystore, "delete", label, versions[i], why);
         snprintf(name, sizeof(name), "%s.%u", label, versions[i]);
         if (OPAL_CRYPT_OK == rc && 0 != unlinkat(dirfd(directory), name, 0)) {
             rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s/%s: %s", keystore->directory, name,
