@@ -55,6 +55,74 @@ must_fail "${memory[@]}" needles.more the-control-of-this-test out -- mpicrypt k
     --allow-netfs --out - > planted
 grep -q "planted is in memory" planted || fail "what is planted is not found"
 
+echo "== every verb"
+command -v strace > "$CASE_DIR/null" || skip "strace is missing"
+traced=(python3 -B "$SRC/tests/tool/key/traced.py")
+openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out site.key 2> "$CASE_DIR/null"
+must openssl pkey -in site.key -pubout -out site.pem
+head -c 32 /dev/zero | tr '\0' k | hex > machine
+chmod 600 machine
+mkdir tmp hosts
+export HOME=$CASE_DIR/home TMPDIR=$CASE_DIR/tmp
+mkdir -m 700 "$HOME"
+# A stand-in for ssh: what a host's import has in memory, too.
+cat > rsh <<END
+#!/bin/sh
+shift
+env > hosts/environment
+echo "\$*" >> hosts/calls
+export HOME=$CASE_DIR/hosts
+tee hosts/input | python3 -B "$SRC/tests/tool/key/memory.py" needles the-control-of-this-test hosts/out -- sh -c "\$*"
+END
+chmod +x rsh
+for made in own.1 lab.3; do echo "made-$made @w/$made" >> needles; done
+echo "machine $(cat machine)" >> needles
+echo "psk @home/psk" >> needles
+echo "pushed @hosts/input" >> needles
+# verb ALLOWED ARGS...: where strace may see a secret written; once with each, on a copy of the keystore.
+verb() {
+    local allowed=$1 how
+    shift
+    for how in "${memory[*]} needles the-control-of-this-test said" "${traced[*]} needles $allowed"; do
+        rm -rf w hosts/.ompi-crypt hosts/input home/psk made.cms
+        cp -r "${from:-a}" w
+        # shellcheck disable=SC2086
+        must $how -- mpicrypt "$@" < "$CASE_DIR/null"
+    done
+}
+w="--keystore-dir $CASE_DIR/w --allow-netfs"
+store="^$CASE_DIR/w/[a-z]*\.[0-9]*\.[0-9]*\.new\$"
+none=^none$
+verb "$store" key new own $w
+verb "$store" key rotate lab $w
+verb $none key list $w
+verb $none key list --json $w
+verb $none key info lab $w
+verb "$store" key revoke lab --yes $w
+verb "$store" key escrow lab site.pem $w
+verb $none key protect lab --machine-key "$CASE_DIR/machine" $w
+verb $none key export lab --passphrase-file pass --out made.cms $w
+verb $none key export lab --to ron.pem --cert alice.pem --key alice.key --out made.cms $w
+verb $none key backup --passphrase-file pass --out made.cms $w
+verb $none key delete lab --yes $w
+verb "^pipe:|^$CASE_DIR/(hosts/input|hosts/.ompi-crypt/keys/lab\.[0-9.]*\.new)\$" key push lab --hosts one --rsh ./rsh $w
+must_fail grep -qE "$(secret_of a lab.1)|$(secret_of a lab.2)|$(head -c 64 hosts/input)" hosts/environment hosts/calls hosts/out
+mkdir none
+from=none verb "$store" key import sealed --passphrase-file pass $w
+from=none verb "$store" key import to.ron --cert ron.pem --key ron.key --from alice.pem $w
+from=none verb "$store" key restore backup --passphrase-file pass $w
+verb "^$CASE_DIR/home/psk\.new\.[0-9]*\$" keygen --out "$CASE_DIR/home/psk" --allow-netfs
+[ -z "$(ls -A tmp)" ] || fail "temporary files: $(ls tmp)"
+# What is written elsewhere is found, and so is what is in an argument or a variable.
+from=a
+( verb $none key rotate lab $w ) > planted 2>&1 && fail "a key in a file that may not have it is not found"
+grep -q "made-lab.3 is in a call, as digits: $CASE_DIR/w/lab.3" planted || fail "$(cat planted)"
+for planted in "env NAME=$(secret_of a lab.1) mpicrypt key list" "mpicrypt key info $(secret_of a lab.1)"; do
+    # shellcheck disable=SC2086
+    must_fail "${traced[@]}" needles $none -- $planted > planted
+    grep -q "key-1 is in a call, as digits" planted || fail "not found in: $planted"
+done
+
 echo "== files"
 for message in sealed to.bob to.ron backup; do
     for version in 1 2; do

@@ -5,7 +5,8 @@ would have:
 
     memory.py NEEDLES CONTROL OUTPUT -- COMMAND...
 
-NEEDLES has a name and a secret in hexadecimal on each line; they are also searched for as digits.  CONTROL is text that must be
+NEEDLES has a name and a secret in hexadecimal on each line; they are also searched for as digits.  @FILE is the key in a key file, or
+one in hexadecimal, which the command makes: it is read afterwards.  CONTROL is text that must be
 found in memory, or the search would prove nothing.  OUTPUT gets the standard output.  Memory that core files leave out (the flag
 dd of smaps) is not searched.
 """
@@ -42,11 +43,26 @@ def dumped(pid):
                 continue
 
 
+def secrets(path):
+    """(name, [(how it is written, bytes)]) of the needles whose files are there."""
+    with open(path) as file:
+        lines = [line.split() for line in file]
+    for name, secret in lines:
+        if secret[0] == "@":
+            if not os.path.exists(secret[1:]):
+                continue
+            with open(secret[1:], "rb") as file:
+                secret = re.search(rb"(?:^|^key plain )([0-9a-f]{64})$", file.read(4096), re.M)
+            if not secret:              # wrapped
+                continue
+            secret = secret[1].decode()
+        raw = bytes.fromhex(secret)
+        yield name, [("bytes", raw), ("reversed", raw[::-1]), ("digits", secret.encode())]
+
+
 def main():
     needles, control, output = sys.argv[1:4]
     command = sys.argv[sys.argv.index("--") + 1:]
-    with open(needles) as file:
-        secrets = [line.split() for line in file]
     out, full = os.pipe()
     os.set_blocking(full, False)
     filled = 0
@@ -67,6 +83,7 @@ def main():
     for name in ("cmdline", "environ"):
         with open("/proc/%d/%s" % (process.pid, name), "rb") as file:
             places[name] = [file.read()]
+    wanted = list(secrets(needles))
     with open(output, "wb") as file:
         data = b""
         while len(data) < filled:
@@ -75,9 +92,8 @@ def main():
             file.write(chunk)
     status = process.wait()
     bad = 0
-    for name, secret in secrets:
-        raw = bytes.fromhex(secret)
-        for how, needle in (("bytes", raw), ("reversed", raw[::-1]), ("digits", secret.encode())):
+    for name, forms in wanted:
+        for how, needle in forms:
             for place, texts in places.items():
                 if any(needle in text for text in texts):
                     print("%s is in %s, as %s" % (name, place, how))
@@ -85,7 +101,7 @@ def main():
     if not any(control.encode() in text for text in places["memory"]):
         print("the control is not found")
         bad += 1
-    print("%d secrets, %d bytes of memory, status %d" % (len(secrets), sum(map(len, places["memory"])), status))
+    print("%d secrets, %d bytes of memory, status %d" % (len(wanted), sum(map(len, places["memory"])), status))
     return 1 if bad or status else 0
 
 

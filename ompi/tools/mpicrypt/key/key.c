@@ -238,7 +238,12 @@ static int act(opal_cryptfile_keystore_t *keystore, wanted_t *wanted)
         return protect_key(keystore, wanted);
     }
     int rc = opal_cryptfile_keystore_escrow(keystore, wanted->label, wanted->pem, &why);
-    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_refused(wanted->label, rc, &why);
+    if (OPAL_CRYPT_OK != rc) {
+        return mpicrypt_refused(wanted->label, rc, &why);
+    }
+    printf("%s: new files and regions are wrapped to the recovery key, too.  \"mpicrypt file rekey FILE\" does it for a file that exists.\n",
+           wanted->label);
+    return MPICRYPT_OK;
 }
 
 static int run(int operand_count, char **operands)
