@@ -78,10 +78,16 @@ openssl cms -sign -binary -nodetach -nosmimecap -econtent_type 1.2.840.113549.1.
 at f 1 "signed with another certificate than that of --from" import mallory.cms --cert bob.pem --key bob.key --from alice.pem
 openssl cms -sign -binary -nodetach -nosmimecap -in inner.bob -outform DER -out data.cms -signer alice.pem -inkey alice.key
 at f 1 "its signed part departs from the format" import data.cms --cert bob.pem --key bob.key --from alice.pem
-# Signed for bob, opened by carol's key under bob's name: a swapped recipient.
-at f 1 "the signature does not hold" import <(python3 -c '
-import sys; data = bytearray(open("to.bob", "rb").read()); at = data.find(open("inner.bob", "rb").read()) + 200; data[at] ^= 1
-sys.stdout.buffer.write(data)') --cert bob.pem --key bob.key --from alice.pem
+# Another message of alice's to bob under the signature of this one.
+at a 0 "encrypted to CN=bob" export lab --to bob.pem --out to.bob.2 --cert alice.pem --key alice.key
+must openssl cms -verify -noverify -binary -inform DER -in to.bob.2 -certfile alice.pem -out inner.bob.2
+python3 - > swapped.cms <<'END'
+import sys
+whole, inner, other = (open(name, "rb").read() for name in ("to.bob", "inner.bob", "inner.bob.2"))
+assert inner in whole and inner != other and len(inner) == len(other)
+sys.stdout.buffer.write(whole.replace(inner, other))
+END
+at f 1 "the signature does not hold" import swapped.cms --cert bob.pem --key bob.key --from alice.pem
 
 echo "== certificates that do not suit"
 certificate signs P-256 digitalSignature
@@ -129,7 +135,7 @@ at h 1 "1 added, 0 revoked, 0 as before, 3 refused" restore keystore.cms --passp
 must test -e h/other.1
 at i 0 "it would be: 0 added, 0 revoked, 4 as before, 0 refused" restore keystore.cms --passphrase-file pass --dry-run
 
-echo "== every cut, every byte"
+echo "== every cut, every byte, two messages joined"
 python3 - > cuts <<'END'
 data = open("old.cms", "rb").read()
 for at in list(range(64)) + [at * len(data) // 40 for at in range(2, 40)]:
@@ -149,6 +155,11 @@ data = it.seal(it.contents(it.record("lab", 1)), lambda cek: it.to_passphrase(ce
 import os; os.mkdir("flips"); open("flips/good", "wb").write(data)
 for at in range(len(data)):
     open("flips/%03d" % at, "wb").write(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1:])
+other = it.seal(it.contents(it.record("lab", 1)), lambda cek: it.to_passphrase(cek, b"five random words of nobody"))
+joined = {data[:at] + other[at:] for at in range(len(data))} - {data, other}
+assert len(other) == len(data) and len(joined) > 80
+for number, message in enumerate(sorted(joined)[::3]):
+    open("flips/9%03d" % number, "wb").write(message)
 END
 at k 0 "1 added" import flips/good --passphrase-file pass
 for flip in flips/[0-9]*; do
