@@ -49,7 +49,7 @@ static const struct {
     {"keystore-machine-key", "the machine key does not open the keystore, or is not set (--machine-key)"},
     {"keystore-missing", "there is no keystore ('mpicrypt key new LABEL' makes one)"},
     {"keystore-no-escrow", "this is no escrowed key"},
-    {"keystore-no-label", "the keystore has no key for this label ('mpicrypt key list' shows what it has)"},
+    {"keystore-no-label", "the keystore has no such key ('mpicrypt key list' shows what it has)"},
     {"keystore-not-after", "a new key cannot have a last day that has passed"},
     {"keystore-other-key", "the keystore has another key of this label, which stays"},
     {"keystore-pkcs11", "the PKCS#11 token cannot be used"},

@@ -233,7 +233,7 @@ mkdir outside
 cp -p files/one outside/
 mkfifo files/fifo
 at a 2 "Say --yes" delete lab
-at a 1 "the keystore has no key for this label" delete nobody --yes
+at a 1 "the keystore has no such key" delete nobody --yes
 at a 1 "nothing was deleted, since files need it" delete lab --yes --scan files
 must grep -qxE "files: 7 files, 4 encrypted, 3 under lab, one is (one|two|three)" out
 must test -e a/lab.3
