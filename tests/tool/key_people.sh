@@ -48,8 +48,8 @@ END
 [ "$(cut -f1 "$CASE_DIR/commands" | uniq | wc -l)" = 5 ] && [ "$(wc -l < "$CASE_DIR/commands")" -ge 25 ] || fail "the page has other sections"
 
 # What is so after a section, and what happens before one.
-same_content() { [ "$(as alice "mpicrypt file cat $project/results | sha256sum")" = "$(as alice "sha256sum < results.plain")" ] || fail "another content"; }
-version_in_use() { as alice "mpicrypt file info $project/results" > "$CASE_DIR/info"; must grep -q "$1" "$CASE_DIR/info"; }
+same_content() { [ "$(as alice "mpicrypt file cat $project/run/results | sha256sum")" = "$(as alice "sha256sum < results.plain")" ] || fail "another content"; }
+version_in_use() { as alice "mpicrypt file info $project/run/results" > "$CASE_DIR/info"; must grep -q "aes-128-gcm  results  *$1 " "$CASE_DIR/info"; }
 bob_cannot() {
     as bob "mpicrypt file verify $1" > "$CASE_DIR/out" 2>&1 && fail "Bob can read $1"
     grep -qF -- "$2" "$CASE_DIR/out" || { cat "$CASE_DIR/out"; fail "no '$2'"; }
@@ -60,15 +60,15 @@ after() {
             [ "$(as alice "sha256sum < results.plain")" = "$(as bob "sha256sum < results.plain")" ] || fail "Bob reads something else"
             [ "$(as alice 'mpicrypt key list --json')" = "$(as bob 'mpicrypt key list --json')" ] || fail "the keystores differ"
             must_fail grep -qaF "$(as alice 'sed -n "s/^key plain //p" .ompi-crypt/keys/results.1')" "$project/results.cms"
-            must cmp <(as alice 'mpicrypt file cat '"$project"'/results') <(seq 1 20000)
-            cp -p "$project/results" "$project/.copy" ;;
+            must cmp <(as alice "mpicrypt file cat $project/run/results") <(seq 1 20000)
+            cp -p "$project/run/results" "$project/.copy" ;;
         "A new version of a key")
-            version_in_use 'version 2'
+            version_in_use 2
             same_content ;;
         "Somebody leaves")
-            version_in_use 'version 3'
+            version_in_use 3
             same_content
-            bob_cannot "$project/results" "results, version 3"
+            bob_cannot "$project/run/results" "results, version 3"
             # A copy of before: Bob still has its key, and Alice has revoked it.
             must as bob "mpicrypt file verify $project/.copy"
             must_fail as alice "mpicrypt file verify $project/.copy" ;;
@@ -76,7 +76,7 @@ after() {
             [ "$(as alice 'stat -c %a keys.cms')" = 600 ] || fail "others can read the backup"
             echo "the key is lost"
             as alice 'rm -r .ompi-crypt/keys'
-            must_fail as alice "mpicrypt file verify $project/results" ;;
+            must_fail as alice "mpicrypt file verify $project/run/results" ;;
         "A key is lost")
             same_content
             must as alice 'cmp results.plain results.again'
@@ -96,7 +96,7 @@ while IFS=$'\t' read -r section who command <&7; do
         *" restore "*)      command="python3 -B $project/.terminal.py 'Passphrase: =$passphrase' -- $command" ;;
     esac
     echo "+ $who: $command"
-    as "$who" "$command" > "$CASE_DIR/out" 2>&1 < "$CASE_DIR/null" || { cat "$CASE_DIR/out"; fail "status $?: $who: $command"; }
+    as "$who" "$command" > "$CASE_DIR/out" 2>&1 < "$CASE_DIR/null" || { status=$?; cat "$CASE_DIR/out"; fail "status $status: $who: $command"; }
     sed 's/^/    /' "$CASE_DIR/out"
 done 7< "$CASE_DIR/commands"
 after "$last"
