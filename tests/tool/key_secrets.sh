@@ -107,6 +107,7 @@ verb $none key backup --passphrase-file pass --out made.cms $w
 verb $none key delete lab --yes $w
 verb "^pipe:|^$CASE_DIR/(hosts/input|hosts/.ompi-crypt/keys/lab\.[0-9.]*\.new)\$" key push lab --hosts one --rsh ./rsh $w
 must_fail grep -qE "$(secret_of a lab.1)|$(secret_of a lab.2)|$(head -c 64 hosts/input)" hosts/environment hosts/calls hosts/out
+must_fail grep -qaE "$(secret_of a lab.1)|$(secret_of a lab.2)" hosts/input      # the pipe has the message's passphrase only
 mkdir none
 from=none verb "$store" key import sealed --passphrase-file pass $w
 from=none verb "$store" key import to.ron --cert ron.pem --key ron.key --from alice.pem $w
