@@ -48,14 +48,19 @@ static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_crypt
     return ompi_common_cryptmpio_holds(regions[i].label);
 }
 
-/* Is there no key, or one that may encrypt nothing? */
+/* Is there no key, one that cannot be read, or one that may encrypt nothing? */
 int ompi_common_cryptmpio_no_holder(const char *label, opal_crypt_why_t *why)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     opal_cryptfile_keystore_record_t record;
     char name[OPAL_CRYPTFILE_RECORD_TEXT_BYTES];
+    opal_crypt_why_t unread = {.topic = NULL};
     const char *refusal = NULL == keystore ? NULL : opal_cryptfile_keystore_refusal(keystore, label, &record);
 
+    if (NULL == refusal && NULL != keystore && OPAL_CRYPT_OK != opal_cryptfile_keystore_find(keystore, label, 0, &record, &unread)
+        && NULL != unread.topic && 0 != strcmp("keystore-no-label", unread.topic)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, unread.topic, "%s", unread.detail);
+    }
     return NULL == refusal ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "file-no-holder", "%s", label)
                            : opal_crypt_refuse(why, OPAL_CRYPT_ERR_ACCESS, "keystore-refused",
                                                "%s: %s.  \"mpicrypt key rotate %s\" makes a version that can be used",
