@@ -170,7 +170,7 @@ static void begin_anew(const char *name, bool clobber)
 {
     if (0 == mt_rank && 0 == access(name, F_OK)) {
         MT_CHECK(!clobber || 0 == truncate(name, 0), "%s", name);
-        need(clobber ? MPI_SUCCESS : MPI_File_delete(name, MPI_INFO_NULL), "delete");
+        MT_MPI(clobber ? MPI_SUCCESS : MPI_File_delete(name, MPI_INFO_NULL));
         MT_CHECK(clobber || 0 != access(name, F_OK), "%s is there", name);
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
