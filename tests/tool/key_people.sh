@@ -19,7 +19,7 @@ as() {
     local node=node0 id=4712
     [ "$1" = alice ] || { node=node1; id=4713; }
     in_node "$node" env -i HOME="/dev/shm/$1" PATH="$PREFIX/bin:/usr/bin:/bin" LANG=C.UTF-8 \
-        setpriv --reuid=$id --regid=$id --clear-groups bash -c "cd; umask 022; $2"
+        setpriv --reuid=$id --regid=$id --clear-groups bash -c ". $PREFIX/share/ompi-crypt/env.sh; cd; umask 022; $2"
 }
 in_node() { vcluster exec "$@"; }
 for user in alice:node0:4712 bob:node1:4713; do
