@@ -131,6 +131,16 @@ capture_alive() {
 
 # ---- programs ----
 
+# pip_install VENV PACKAGE...: or the case is skipped, if the registry does not answer
+pip_install() {
+    local venv=$1 rc=0; shift
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-input "$@" > pip.out 2>&1 || rc=$?
+    cat pip.out
+    [ $rc = 0 ] || ! grep -qE 'ConnectionError|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|Max retries|\(from versions: none\)' pip.out ||
+        skip "the registry of Python packages does not answer: $(grep -m 1 ERROR pip.out)"
+    [ $rc = 0 ] || fail "pip install $*"
+}
+
 # in_variant CMD...: where that variant is at home; a script's cluster is up.
 in_variant() {
     if ! in_other_root; then

@@ -150,6 +150,24 @@ assert said["whole"]["good"] and said["bad"]["blocks"] == [{"region": 0, "block"
 END_PYTHON
 status 1 file info --recursive --json "$(here zoo/deep)" "$(here zoo/whole)"
 states nokey="no key" plain="not encrypted" link="symbolic link" x.0123456789abcdef.part=leftover whole="map verified"
+# A file that cannot be opened: an object with what standard error says, too.
+for verb in info verify check seal rekey reencrypt 'encrypt --label lab' decrypt 'cp --new-key'; do
+    set -- "$(here nothing)"
+    [[ $verb = @(encrypt|decrypt|cp)* ]] && set -- "$@" "$(here new)"
+    status 1 file $verb --json "$@"
+    printed "{\"file\": \"$1\", \"state\": \"error\", \"errors\": [\"$1: No such file or directory\"]}"
+    complained "$1: No such file or directory"
+done
+status 1 file info --json "$(here zoo/cut)" "$(here plain)" "$(here zoo)" "$(here zoo/whole)" "$(here zoo/deep/er/nokey)"
+python3 - <<'END_PYTHON'
+import json
+said = {s["file"].rpartition("/")[2]: s for s in map(json.loads, open("out"))}
+for name, words in (("cut", "it is being made, or its maker was killed"), ("plain", "it is not encrypted"), ("zoo", "it is no regular file"),
+                    ("nokey", "the keystore holds no key for the file")):
+    assert len(said[name]["errors"]) == 1 and words in said[name]["errors"][0], said
+    assert said[name]["errors"][0] in open("err").read(), said
+assert "errors" not in said["whole"] and said["whole"]["verified"] and not said["nokey"]["verified"], said
+END_PYTHON
 [ "$before" = "$(find zoo -type f -exec sha256sum {} + | sort)" ] || fail "check or verify changed something"
 status 0 file check "$(here zoo/whole)" "$(here zoo/sealed)"
 status 1 file check "$(here plain)"                      # named, so meant to be encrypted

@@ -22,13 +22,3 @@ keys() {
 
 # encrypt PLAIN FILE [OPTION...]
 encrypt() { must mpicrypt file encrypt "$1" "$2" --label lab "${@:3}"; }
-
-# pip_install VENV PACKAGE...: or the case is skipped, if the registry does not answer
-pip_install() {
-    local venv=$1 rc=0; shift
-    "$venv/bin/pip" install -q --disable-pip-version-check --no-input "$@" > pip.out 2>&1 || rc=$?
-    cat pip.out
-    [ $rc = 0 ] || ! grep -qE 'ConnectionError|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|Max retries|\(from versions: none\)' pip.out ||
-        skip "the registry of Python packages does not answer: $(grep -m 1 ERROR pip.out)"
-    [ $rc = 0 ] || fail "pip install $*"
-}

@@ -49,6 +49,7 @@ static _Thread_local struct {
     char name[64];                      /* empty: unused */
     const char *shown;
 } replacements[2];
+static _Thread_local FILE *error_list;
 
 void mpicrypt_error_one_line(void) { kept = ""; }
 
@@ -57,6 +58,8 @@ void mpicrypt_error_replace(int which, const char *name, const char *shown)
     snprintf(replacements[which].name, sizeof(replacements[which].name), "%s", NULL == name ? "" : name);
     replacements[which].shown = shown;
 }
+
+void mpicrypt_error_list(FILE *list) { error_list = list; }
 
 /* `text`, or what replaces it. */
 static char *with_shown(char *text, const char *name, const char *shown)
@@ -87,6 +90,10 @@ int mpicrypt_error(int code, const char *format, ...)
     va_end(list);
     for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); ++i) {
         text = with_shown(text, replacements[i].name, replacements[i].shown);
+    }
+    if (NULL != error_list && MPICRYPT_OK != code) {
+        fputs(ftell(error_list) > 0 ? ", " : "", error_list);
+        mpicrypt_json_text(error_list, NULL == text ? strerror(ENOMEM) : text);
     }
     mpicrypt_progress_end();
     fprintf(stderr, "mpicrypt%s%s: %s\n", NULL != running ? " " : "", NULL != running ? running : "",

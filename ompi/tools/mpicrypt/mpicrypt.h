@@ -136,6 +136,8 @@ void mpicrypt_error_one_line(void);
 /* In messages of this thread a path that begins with `name`, which ends in a slash, is shown with `shown` instead.
  * There are two: `which` is 0 or 1.  NULL: no more. */
 void mpicrypt_error_replace(int which, const char *name, const char *shown);
+/* Messages of this thread about failures are also written here, as JSON has texts, with commas between them.  NULL: no more. */
+void mpicrypt_error_list(FILE *list);
 
 /* Become `python3 -I -B LIBEXEC/mpicrypt-NAME MPICRYPT PROFILES ARGUMENT...`.  Returns only after a message. */
 int mpicrypt_become(const char *name, int argc, char **argv);

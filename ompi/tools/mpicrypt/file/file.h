@@ -42,7 +42,10 @@ typedef struct mpicrypt_file_subject {
     const char *shown;                  /* its name for people */
     bool found;                         /* by --recursive: files that the verb is not for are no errors */
     bool again;                         /* one of many: what is done already is no error */
-    FILE *out;                          /* what the verb prints */
+    FILE *out;                          /* what the verb prints; a JSON object without its end */
+    FILE *errors;                       /* for JSON: messages */
+    char *error_text;
+    size_t error_bytes;
     mpicrypt_file_state_t state;
     const char *done;                   /* what the state of a file is called that the verb is done with */
     bool sized;                         /* `bytes` is known */

@@ -140,7 +140,6 @@ static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t 
         fprintf(out, ", \"generation\": %llu, \"verified\": %s, \"regions\": ", (unsigned long long) map->generation,
                NULL != file->map ? "true" : "false");
         mpicrypt_table_json_line(table, out);
-        fprintf(out, "}\n");
     } else {
         print_head(file, map);
         mpicrypt_table_print(table, out);

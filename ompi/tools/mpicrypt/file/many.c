@@ -216,8 +216,9 @@ static void walk_failed(void *arg, const char *shown, int error)
     char *text;
     size_t bytes;
 
+    const bool begun = mpicrypt_file_report_begin(many->report, &subject, &text, &bytes);
     (void) mpicrypt_error(MPICRYPT_FAILED, "%s: %s", shown, strerror(error));
-    if (mpicrypt_file_report_begin(many->report, &subject, &text, &bytes)) {
+    if (begun) {
         (void) mpicrypt_file_report_end(many->report, &subject, MPICRYPT_FAILED, &text);
     }
 }

@@ -36,7 +36,9 @@ bool mpicrypt_file_report_begin(mpicrypt_file_report_t *report, mpicrypt_file_su
 {
     *text = NULL;
     subject->out = report->lines || report->json ? open_memstream(text, bytes) : stdout;
-    return NULL != subject->out;
+    subject->errors = report->json ? open_memstream(&subject->error_text, &subject->error_bytes) : NULL;
+    mpicrypt_error_list(subject->errors);
+    return NULL != subject->out && (!report->json || NULL != subject->errors);
 }
 
 /* ---- one file ---- */
@@ -58,7 +60,7 @@ static bool is_skipped(const mpicrypt_file_report_t *report, const mpicrypt_file
     }
 }
 
-static void print_object(const mpicrypt_file_report_t *report, const mpicrypt_file_subject_t *subject)
+static void print_members(const mpicrypt_file_report_t *report, const mpicrypt_file_subject_t *subject)
 {
     const char *advice = mpicrypt_file_state_advice(subject->state);
 
@@ -73,6 +75,19 @@ static void print_object(const mpicrypt_file_report_t *report, const mpicrypt_fi
     }
     if (report->verdict && NULL != advice) {
         printf(", \"advice\": \"%s\"", advice);
+    }
+}
+
+/* `own`: what the verb has printed of the object; NULL: nothing. */
+static void print_object(const mpicrypt_file_report_t *report, const mpicrypt_file_subject_t *subject, const char *own)
+{
+    if (NULL == own) {
+        print_members(report, subject);
+    } else {
+        fputs(own, stdout);
+    }
+    if (subject->error_bytes > 0) {
+        printf(", \"errors\": [%s]", subject->error_text);
     }
     printf("}\n");
 }
@@ -113,22 +128,26 @@ int mpicrypt_file_report_end(mpicrypt_file_report_t *report, mpicrypt_file_subje
     code = skipped ? MPICRYPT_OK : MPICRYPT_FILE_IS_LEFT == subject->state ? MPICRYPT_FAILED : code;
     const bool silent = report->quiet && MPICRYPT_OK == code && '\0' == subject->root[0];
 
+    mpicrypt_error_list(NULL);
+    if (NULL != subject->errors && 0 != fclose(subject->errors)) {
+        subject->error_bytes = 0;
+    }
     pthread_mutex_lock(&report->lock);
     ++report->count[skipped][subject->state];
     report->worst = code > report->worst ? code : report->worst;
     if (report->lines || report->json) {
         mpicrypt_progress_end();
         const bool kept = 0 == fclose(subject->out) && NULL != *text;
-        if (report->json && report->command->prints && kept && '\0' != **text) {
-            fputs(*text, stdout);
-        } else if (report->json && !silent) {
-            print_object(report, subject);
+        const char *own = report->json && report->command->prints && kept && '\0' != **text ? *text : NULL;
+        if (report->json && (NULL != own || !silent)) {
+            print_object(report, subject, own);
         } else if (!report->json && !silent && !skipped) {
             print_line(report, subject, kept ? *text : "");
         }
         fflush(stdout);                 /* what was done is known, even if a signal ends the next file */
     }
     pthread_mutex_unlock(&report->lock);
+    free(subject->error_text);
     free(*text);
     return code;
 }

@@ -216,7 +216,6 @@ static void print_json(const mpicrypt_file_t *file, const mpicrypt_table_t *regi
     mpicrypt_table_json_line(regions, out);
     fprintf(out, ", \"blocks\": ");
     mpicrypt_table_json_line(listed, out);
-    fprintf(out, "}\n");
 }
 
 static void print(const mpicrypt_file_t *file, const mpicrypt_table_t *regions, const mpicrypt_table_t *listed, bool good)
