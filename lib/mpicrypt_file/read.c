@@ -5,7 +5,7 @@
  * that was asked for.  A small one is put together from blocks of the cache:
  *
  *     read | size | large --> engine
- *                 | small --> for each part: the cache | or read the block, keep it
+ *                 | small --> for each part: whole blocks --> engine; else the cache | or read the block, keep it
  */
 #include "lib/mpicrypt_file/reader.h"
 
@@ -234,7 +234,11 @@ static void read_small(mpicrypt_file_t *file, const opal_cryptfile_request_t *re
         opal_cryptfile_spot_t spot;
         bool by_block = opal_cryptfile_spot(file->engine, &hint, request->offset + done, &spot) && spot.encrypted
                         && file->readable[spot.region] && mpicrypt_cache_fits(file->cache, s.map->regions[spot.region].block_bytes);
-        const size_t part = spot.together > 0 && spot.together < left ? (size_t) spot.together : left;
+        size_t part = spot.together > 0 && spot.together < left ? (size_t) spot.together : left;
+        if (by_block && part == s.map->regions[spot.region].block_bytes) {
+            by_block = false;           /* whole blocks are opened where they belong, and not kept */
+            part = left - left % part;
+        }
         rc = by_block ? read_from_block(&s, &spot, memory + done, part, outcome)
                       : read_piece(&s, request->offset + done, memory + done, part, outcome);
         done += part;

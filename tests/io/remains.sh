@@ -136,8 +136,10 @@ echo "--- mount"
 if [ -x "$PREFIX/libexec/ompi-crypt/mpicrypt-mount" ] && [ -w /dev/fuse ]; then
     # up: $mount is the process
     up() {
-        in_variant env TMPDIR="$CASE_DIR/tmp" mpicrypt mount "$CASE_DIR/data" "$CASE_DIR/mnt" > mounted 2> mount.log & mount=$!
-        until grep -q '^mounted ' mounted; do kill -0 $mount || fail "mpicrypt mount: $(cat mount.log)"; done
+        : > mounted
+        in_variant sh -c 'echo $$ > pid; TMPDIR=$1/tmp exec mpicrypt mount $1/data $1/mnt' - "$CASE_DIR" > mounted 2> mount.log &
+        until grep -q '^mounted ' mounted; do kill -0 $! || fail "mpicrypt mount: $(cat mount.log)"; done
+        mount=$(cat pid)
     }
     resident() { in_variant fincore -b -n -o RES "$CASE_DIR/mnt/sealed" | tr -d ' '; }
     up
@@ -148,11 +150,11 @@ if [ -x "$PREFIX/libexec/ompi-crypt/mpicrypt-mount" ] && [ -w /dev/fuse ]; then
     # The kernel's pages of it: there while it is mounted, and not found by a mount after that.
     [ "$(resident)" -ge "$(stat -c %s plain)" ] || fail "the kernel has $(resident) bytes in its cache"
     must in_variant fusermount3 -u "$CASE_DIR/mnt"
-    wait $mount
+    wait
     up
     [ "$(resident)" = 0 ] || fail "the kernel has $(resident) bytes of the mount before in its cache"
     kill -SEGV $mount
-    wait $mount || true
+    wait
     in_variant fusermount3 -u "$CASE_DIR/mnt"
     [ -z "$(find . -name 'core*')" ] || fail "a mount left a core file"
 else

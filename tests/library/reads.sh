@@ -80,6 +80,11 @@ must cmp <(head -c 4194304 plain) again
 must strace -f -e trace=pread64,preadv,preadv2,read,fcntl -o calls.none "$CASE_DIR/reader" at large 0 0 > again
 echo "calls for 4 MiB: $(wc -l < calls) with opening, $(wc -l < calls.none) of them opening"
 [ $(($(wc -l < calls) - $(wc -l < calls.none))) -le 12 ] || fail "too many system calls: $(cat calls)"
-must_fail grep F_OFD_SETLKW calls
+# Fewer bytes, in small blocks.
+must strace -f -e trace=pread64,preadv,preadv2,read,fcntl -o calls.small "$CASE_DIR/reader" at made 4000 200000 > again
+must cmp <(tail -c +4001 plain | head -c 200000) again
+must strace -f -e trace=pread64,preadv,preadv2,read,fcntl -o calls.made "$CASE_DIR/reader" at made 0 0 > again
+[ $(($(wc -l < calls.small) - $(wc -l < calls.made))) -le 8 ] || fail "too many system calls: $(cat calls.small)"
+must_fail grep F_OFD_SETLKW calls calls.small
 # No lock is taken for it: opening and closing take and release what they do without reading.
 [ "$(grep -c SETLK calls)" = "$(grep -c SETLK calls.none)" ] || fail "a read took a lock"

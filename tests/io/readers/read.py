@@ -17,7 +17,7 @@ def of_h5py(path):
     lines = []
 
     def look(name, thing):
-        lines.extend(line(f"{name}@{key}", value) for key, value in sorted(thing.attrs.items()) if key[0] not in "DR")
+        lines.extend(line(f"{name}@{key}", value) for key, value in sorted(thing.attrs.items()) if key not in ("DIMENSION_LIST", "REFERENCE_LIST"))
         if isinstance(thing, h5py.Dataset):
             lines.append(line(name, thing[()]))
     with h5py.File(path, "r") as file:
