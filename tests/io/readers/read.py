@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
-"""read.py READER NAME FILE...: what READER finds in each file is written to NAME.out, a line a variable; an exception leaves
-none, and is written to NAME.err.  Each NAME is that of a file and a slash less."""
+"""read.py READER [NAME FILE KEYSTORE]...: what READER finds in each file is written to NAME.out, a line a variable; an exception
+leaves none, and is written to NAME.err."""
 import hashlib
 import os
 import sys
@@ -39,7 +39,7 @@ def of_pandas(path):
 
 def of_netcdf4(path):
     import netCDF4
-    with netCDF4.Dataset(path) as data:
+    with netCDF4.Dataset(path + "#mode=netcdf-4" * ("://" in path)) as data:
         return "".join(line(name, data[name][...].filled()) for name in ("x", "y", "field"))
 
 
@@ -64,11 +64,8 @@ def of_ompi_crypt(path):
 
 
 if __name__ == "__main__":
-    reader, pairs = globals()["of_" + sys.argv[1]], sys.argv[2:]
-    for name, path in zip(pairs[::2], pairs[1::2]):
-        for end in (".out", ".err"):
-            if os.path.exists(name + end):
-                os.remove(name + end)
+    reader, of = globals()["of_" + sys.argv[1]], iter(sys.argv[2:])
+    for name, path, os.environ["OMPI_MCA_crypt_keystore_dir"] in zip(of, of, of):
         try:
             text = reader(path)
         except Exception as error:
