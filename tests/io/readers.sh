@@ -115,7 +115,7 @@ through() { local file; for file; do [[ $file = */nokey ]] && echo without/nokey
 h5dump_of() {
     local rc=0
     in_variant "${@:2}" "$1" > h5dumped || rc=$?
-    tail -n +2 h5dumped | sed -E 's/DATASET [0-9]+ "/DATASET "/'
+    tail -n +2 h5dumped | sed -E 's/DATASET [0-9]+ "/DATASET "/g'
     return $rc
 }
 read_h5dump() { local file; for file; do one h5dump "$file" h5dump_of "$file" env "${by_driver[@]}" h5dump --vfd-name=mpicrypt; done; }
@@ -150,6 +150,7 @@ must in_variant cc -std=gnu11 -O1 -o reader "$SRC/tests/library/programs/reader.
 # mount_up KEYSTORE MOUNTPOINT
 mount_up() {
     mkdir "$2"
+    : > "$2.out"
     OMPI_MCA_crypt_keystore_dir=$CASE_DIR/$1 in_variant mpicrypt mount "$CASE_DIR/data" "$CASE_DIR/$2" > "$2.out" 2> "$2.log" &
     until grep -q '^mounted ' "$2.out"; do
         kill -0 $! 2> null || fail "mpicrypt mount ended: $(cat "$2.log")"
