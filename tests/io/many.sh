@@ -153,9 +153,10 @@ states nokey="no key" plain="not encrypted" link="symbolic link" x.0123456789abc
 # A file that cannot be opened: an object with what standard error says, too.
 for verb in info verify check seal rekey reencrypt 'encrypt --label lab' decrypt 'cp --new-key'; do
     set -- "$(here nothing)"
-    [[ $verb = @(encrypt|decrypt|cp)* ]] && set -- "$@" "$(here new)"
+    [[ $verb != @(encrypt|decrypt|cp)* ]] || set -- "$@" "$(here new)"
     status 1 file $verb --json "$@"
-    printed "{\"file\": \"$1\", \"state\": \"error\", \"errors\": [\"$1: No such file or directory\"]}"
+    advice=$([ "$verb" != check ] || echo ', "advice": "see the message"')
+    printed "{\"file\": \"$1\", \"state\": \"error\"$advice, \"errors\": [\"$1: No such file or directory\"]}"
     complained "$1: No such file or directory"
 done
 status 1 file info --json "$(here zoo/cut)" "$(here plain)" "$(here zoo)" "$(here zoo/whole)" "$(here zoo/deep/er/nokey)"
