@@ -131,10 +131,11 @@ read_pandas() { python_of pandas pandas "${by_driver[@]}" "PYTHONPATH=$site" -- 
 read_netcdf4() { python_of netcdf4 netcdf4 "${by_driver[@]}" "PYTHONPATH=$site" -- "${@/#/"file://$CASE_DIR/"}"; }
 read_ncdump() { local file; for file; do one ncdump "$file" in_variant ncdump -n twin "$(through "$file")"; done; }
 read_vtk() { python_of vtk vtk "PYTHONPATH=$site:$site.vtk" -- $(through "$@"); }
+read_vtk_driver() { python_of vtk_driver vtk "${by_driver[@]}" "PYTHONPATH=$site:$site.vtk" -- "$@"; }
 read_cat() { local file; for file; do one cat "$file" in_variant mpicrypt file cat "$file" --range $((blocks[0] * 4096 - 5000))-$((blocks[0] * 4096 + 9000)); done; }
 read_ompi_crypt() { python_of ompi_crypt ompi_crypt "PYTHONPATH=$PREFIX/share/ompi-crypt/python" -- "$@"; }
 read_library() { local file; for file; do one library "$file" in_variant ./reader cat "$file"; done; }
-readers=(h5dump h5py h5py_pypi xarray pandas netcdf4 ncdump vtk cat ompi_crypt library)
+readers=(h5dump h5py h5py_pypi xarray pandas netcdf4 ncdump vtk vtk_driver cat ompi_crypt library)
 [ $# = 0 ] || readers=("$@")
 
 # The same of the plain twin.
@@ -146,6 +147,7 @@ plain_pandas() { python_of plain pandas "PYTHONPATH=$site" -- twin; }
 plain_netcdf4() { python_of plain netcdf4 "PYTHONPATH=$site" -- twin; }
 plain_ncdump() { in_variant ncdump twin; }
 plain_vtk() { python_of plain vtk "PYTHONPATH=$site:$site.vtk" -- twin; }
+plain_vtk_driver() { plain_vtk; }
 plain_cat() { tail -c +$((blocks[0] * 4096 - 4999)) twin | head -c 14001; }
 plain_ompi_crypt() { od -An -v -tx1 twin | tr -d ' \n'; }
 plain_library() { cat twin; }
@@ -169,7 +171,7 @@ mount_up others without
 
 if [ ! -e "$site.vtk" ]; then
     echo "not tried: vtkHDFReader, as PyPI has no vtk for Python $version here"
-    readers=("${readers[@]/vtk}")
+    readers=("${readers[@]/vtk*}")
 fi
 for reader in ${readers[@]}; do
     rm -f got/plain.*
