@@ -38,7 +38,7 @@ for_version=(--python-version "$version" --implementation cp --only-binary=:all:
 # ---- the file, and what can happen to it ----
 
 must vcluster mpirun -n 4 --mca pml ob1 python3 "$SRC/tests/io/readers/write.py" "$CASE_DIR/twin"
-mkdir data none mnt
+mkdir data
 must vcluster mpirun -n 4 --mca fs_crypt_key_label lab --mca fs_crypt_block_size 4096 python3 "$SRC/tests/io/readers/write.py" "$CASE_DIR/data/whole"
 must is_encrypted data/whole
 must_fail grep -qa the-canary-sings data/whole
