@@ -114,7 +114,7 @@ def rounds(count, driver, mount):
     size = os.stat("plain/file").st_size / 1e6
     for (state, (piece, threads)), of in sorted(taken.items()):
         print(f"\n{state}, {piece // MIB} MiB at a time, {threads} thread{'s' * (threads > 1)}: MB/s, median (quartiles); time beside decrypt's")
-        for way, times in of.items():
+        for way, times in ((way, of[way]) for way, _, _, _, group in all_ways if group == (piece, threads)):
             low, middle, high = statistics.quantiles([size / t for t in times], n=4)
             beside = statistics.quantiles([t / other for t, other in zip(times, of["decrypt"])], n=4)
             print(f"    {way:18} {middle:8.0f} ({low:.0f} to {high:.0f})   {beside[1]:5.2f} ({beside[0]:.2f} to {beside[2]:.2f})")
