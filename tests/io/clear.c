@@ -3,7 +3,9 @@
  *
  * Looking for plaintext on storage.
  */
-#define _GNU_SOURCE
+#ifndef _GNU_SOURCE
+#    define _GNU_SOURCE
+#endif
 #include "clear.h"
 
 #include <dirent.h>
