@@ -47,16 +47,7 @@ static int open_plain(const opening_t *o)
 {
     uint8_t *bytes = NULL;
     size_t count = 0;
-    int unknown = 0;
-    const char *found = NULL == o->path ? NULL : ompi_common_cryptmpio_is_old(o->path, &unknown);
 
-    if (0 != unknown) {
-        return mpicrypt_fail_errno(o->error, unknown, o->file->name);
-    }
-    if (NULL != found) {
-        return mpicrypt_fail(o->error, MPICRYPT_FILE_ERR_FORMAT, 0, MPICRYPT_FILE_NOWHERE, o->file->name,
-                             "it was encrypted by a development version (found: %s): decrypt it with that version", found);
-    }
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_attribute_read(&o->file->posix, &bytes, &count)) {
         return open_refuse_errno(o);
     }
@@ -295,6 +286,7 @@ int mpicrypt_open(int fd, const char *path, const char *name, const mpicrypt_ask
     }
     made->born = mpicrypt_start_generation();
     ompi_common_cryptmpio_posix_init(&made->posix, fd, false);
+    ompi_common_cryptmpio_posix_find_system(&made->posix);
     int status = open_any(&o);
     if (MPICRYPT_FILE_OK != status) {
         mpicrypt_close(made);

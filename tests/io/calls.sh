@@ -18,8 +18,9 @@ traced+=,fsync,fdatasync,ftruncate,truncate,fallocate,unlink,unlinkat,rename,ren
 counts() {
     local name=$1 ranks=$2 place=$3; shift 3
     rm -f calls.* out.* file
-    must vcluster mpirun -n "$ranks" --map-by "$place" -x MT_WATCHDOG=$((LIMIT - 10)) "$@" sh -c \
-        'exec strace -f -y -o "calls.$OMPI_COMM_WORLD_RANK" -e trace='"$traced"' -- "$@"' sh "$program" "$CASE_DIR/file" "$CASE_DIR/out"
+    echo "--- $name"
+    vcluster mpirun -n "$ranks" --map-by "$place" -x MT_WATCHDOG=$((LIMIT - 10)) "$@" sh -c \
+        'exec strace -f -y -o "calls.$OMPI_COMM_WORLD_RANK" -e trace='"$traced"' -- "$@"' sh "$program" "$CASE_DIR/file" "$CASE_DIR/out" || fail "status $?"
     for file in calls.*; do
         awk -v name="$name" -v rank="${file#calls.}" '
             FNR == NR { collectives[$1] = $2; next }
@@ -44,7 +45,7 @@ of() {
 for ranks in "$@"; do
     for place in slot node; do
         where=$ranks.$place
-        counts none.$where $ranks $place --mca fs ^crypt --mca fbtl ^crypt --mca hook ^crypt
+        counts none.$where $ranks $place --mca fs ^crypt --mca fbtl ^crypt --mca hook ^crypt --mca pml ob1 --mca btl self,vader,tcp
         counts plain.$where $ranks $place
         counts encrypted.$where $ranks $place --mca fs_crypt_key_label lab
         echo "--- $ranks ranks, by $place: calls (locks of these, collectives), without us / plain with us / encrypted, and rank 0's"

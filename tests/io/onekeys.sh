@@ -339,33 +339,3 @@ done
 must file cp --new-key "$(here beside)" "$(here beside.copy)"
 is small beside.copy
 [ "$(cat beside.mpicrypt)" = nothing ] || fail "what lies beside it was changed"
-old() { printf 'MPICRYPT\1\0%b\0%116s' "\\$1" ''; }     # old KIND: how a map (1), its digest (2) and the second file (3) began
-old 3 > beside.mpicrypt
-is small beside
-
-echo "--- files of development versions"
-cp plain early
-old 3 > early.mpicrypt
-ln -s early link
-olds="early link"
-for kind in 1 2; do
-    cp plain attribute$kind
-    if python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.mpicrypt.map", sys.stdin.buffer.read())' attribute$kind < <(old $kind)
-    then olds+=" attribute$kind"; else echo "not tried: attributes, which the file system has none of"; fi
-done
-text="it was encrypted by a development version (found:"
-before=$(sha256sum $olds early.mpicrypt)
-for name in $olds; do
-    for verb in info verify seal rekey reencrypt "cp --new-key" decrypt; do
-        to=(); case $verb in cp*|decrypt) to=("$(here third)") ;; esac
-        said=$name; [ $name != link ] || said=early         # beside which the second file is
-        found="FILE.mpicrypt beside it"; [[ $name != attribute* ]] || found="its attribute user.mpicrypt.map"
-        must_refuse "$(here $said): $text $found), and this version cannot read it: decrypt it with that version" \
-            file $verb "$(here $name)" ${to[@]+"${to[@]}"}
-    done
-done
-[ "$(sha256sum $olds early.mpicrypt)" = "$before" ] && [ -z "$(compgen -G 'third*')$(parts)" ] || fail "something was changed or left"
-must_refuse "it is not encrypted" file verify "$(here plain)"
-rm early
-must_refuse "delete it first" file decrypt "$(here one)" "$(here early)"   # it would be taken for one of these
-[ ! -e early ] || fail "it was made"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # What is refused, and with which message: plaintext messages between nodes, no
-# key, plain files where they are not wanted, files of development versions, components
+# key, plain files where they are not wanted, components
 # that know nothing of encrypted files.
 . "$SRC/tests/io/common.sh"
 
@@ -174,87 +174,7 @@ for setting in "fs_crypt_key_label lab" "fs_crypt_require 1" "fs_crypt_seal 1"; 
     must vcluster mpirun -n 2 --map-by node --mca $setting "$odd" late "$CASE_DIR/late"
 done
 
-# Files of development versions, which had a second file: neither read nor written nor deleted.
-second() { printf 'MPICRYPT\1\0\3\0' > "$1.mpicrypt"; truncate -s 4096 "$1.mpicrypt"; }
-marked() { # marked FILE KIND: with the attribute as it was
-    python3 -c "import os, sys; os.setxattr(sys.argv[1], 'user.mpicrypt.map', b'MPICRYPT\\1\\0' + bytes([int(sys.argv[2]), 0]) + bytes(68))" "$1" "$2"
-}
-refuses_old() { # refuses_old FILE COMMAND...
-    local file=$1 before; shift
-    before=$(cksum "$file" "$file".* 2>&1 || true)
-    must_refuse "was encrypted by a development version" "$@"
-    [ "$(cksum "$file" "$file".* 2>&1)" = "$before" ] || fail "$*: the file was changed"
-}
-mkdir old; cp plain old/beside; : > old/empty; cp plain old/linked; ln -s linked old/link
-second old/beside; second old/empty; second old/linked
-names="beside empty link"
-if python3 -c "import os; os.setxattr('old/linked', 'user.mpicrypt.map', b'none'); os.removexattr('old/linked', 'user.mpicrypt.map')"; then
-    cp plain old/map; cp plain old/digest; : > old/emptied
-    marked old/map 1; marked old/digest 2; marked old/emptied 1
-    names+=" map digest emptied"
-else
-    echo "not tried: old attributes, which this file system does not have"
-fi
 find_romio
-reads() { vcluster mpirun -n 2 "$@" "$program" read "$CASE_DIR/plain" "$CASE_DIR/old/$name"; }
-deletes() { vcluster mpirun -n 1 "$@" "$program" delete "$CASE_DIR/plain" "$CASE_DIR/old/$name"; }
-for name in $names; do
-    refuses_old old/$name reads
-    refuses_old old/$name vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$program" over "$CASE_DIR/plain" "$CASE_DIR/old/$name"
-    [ $name = link ] || refuses_old old/$name deletes       # a link is deleted alone
-done
-name=beside
-refuses_old old/beside reads --mca fs_crypt_key_label lab
-refuses_old old/beside reads --mca fs_crypt_require 1
-refuses_old old/beside reads --mca fs_crypt_plain_paths "$CASE_DIR/old/*"
-for name in beside $(grep -ow map <<<"$names"); do
-    for others in ${romio:+"io $romio"} "fs ufs"; do
-        must_fail reads --mca $others
-        must_fail deletes --mca $others
-        [ -e old/$name ] || fail "$others: old/$name was deleted"
-    done
-done
-# Nor is a new file made where only the second one is left.
-second old/new
-refuses_old old/new vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$program" write-once "$CASE_DIR/plain" "$CASE_DIR/old/new"
-[ ! -e old/new ] || fail "a file was made"
-# A second file that was cut short or damaged is one; and where it cannot be read, nobody knows.
-while read -r name make; do
-    cp plain old/$name
-    printf "$make" > old/$name.mpicrypt
-    refuses_old old/$name reads
-    refuses_old old/$name deletes
-done <<'END'
-short
-cut MPICRY
-kind MPICRYPT\1\0\7\7
-zeros \0\0\0\0\0\0\0\0\0\0\0\0
-END
-unreadable() { # unreadable REASON COMMAND...
-    local reason="FILE.mpicrypt beside it: $1"; shift
-    must_refuse "$reason" "$@"
-    [ -e old/$name ] || fail "$*: the file was deleted"
-}
-for name in nowhere around locked; do
-    cp plain old/$name
-done
-ln -s none old/nowhere.mpicrypt; ln -s around.mpicrypt old/around.mpicrypt
-second old/locked; chmod 0 old/locked.mpicrypt
-name=nowhere; unreadable 'No such file or directory' reads
-unreadable 'No such file or directory' deletes
-must_fail reads --mca fs ufs
-name=around; unreadable 'Too many levels of symbolic links' reads
-name=locked; unreadable 'Permission denied' unable open "$CASE_DIR/old/locked"
-# What has the name of a second file, and is none, is nobody's business; nor is an old one beside a file of today.
-cp plain old/other; echo nothing > old/other.mpicrypt
-cp plain old/directory; mkdir old/directory.mpicrypt
-cp -a uneven old/today; second old/today
-for name in other directory today; do
-    must reads
-    must deletes
-    [ ! -e old/$name ] && [ -e old/$name.mpicrypt ] || fail "old/$name is left, or what lay beside it was deleted"
-done
-
 # Components that know nothing of encrypted files: neither opened nor deleted,
 # and no new file is in clear that was to be encrypted.
 rm -f file

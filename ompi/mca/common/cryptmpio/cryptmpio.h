@@ -58,10 +58,11 @@ OMPI_DECLSPEC void ompi_common_cryptmpio_stop(void);
 typedef struct ompi_common_cryptmpio_file {
     ompio_file_t *fh;
     ompi_common_cryptmpio_posix_t posix;
-    char *path;                         /* of the file itself, behind all links */
+    char *path;                         /* absolute, as the program named it */
     opal_cryptfile_header_t beginning;  /* its header, once it is made */
     opal_cryptfile_t *file;             /* NULL: not encrypted, or nothing could be verified */
     opal_cryptfile_key_t *keys; /* of its regions */
+    bool looked;                        /* more than that it is plain had to be found out: there may be locks */
     bool encrypted;                     /* the file is, on every process */
     bool fresh;                         /* this open made its map, from defaults, and nothing is written yet */
     bool making;                        /* by this communicator, whose rank 0 holds the maker's lock */
@@ -144,14 +145,14 @@ static inline ompi_file_t *ompi_common_cryptmpio_handle(const ompio_file_t *fh)
     return 0 == (fh->f_flags & OMPIO_SHAREDFP_IS_SET) ? fh->f_fh : NULL;
 }
 
-/* Local, before anything is opened: reports and refuses unknown keys with our prefix, and
- * invalid values.  To ignore them would be to write plaintext. */
-OMPI_DECLSPEC int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info);
+/* Collective, before anything is opened: reports and refuses unknown keys with our prefix, and
+ * invalid values.  To ignore them would be to write plaintext.  *require: does any process have fs_crypt_require? */
+OMPI_DECLSPEC int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info, bool *require);
 
 /* Collective: after the file system's component has opened the file (`rc`: what
  * it returned here).  Reports what it refuses; returns an MPI error. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info,
-                                             int rc, ompi_common_cryptmpio_file_t **state);
+                                             int rc, bool require, ompi_common_cryptmpio_file_t **state);
 OMPI_DECLSPEC void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state);       /* local; NULL allowed */
 
 /* Collective: add the regions that the processes ask for. */
@@ -167,9 +168,6 @@ OMPI_DECLSPEC int ompi_common_cryptmpio_size_sealed(const ompi_common_cryptmpio_
 /* Collective, before closing a file that was written: seal it, and print the hash
  * that the user can keep. */
 OMPI_DECLSPEC int ompi_common_cryptmpio_seal(ompi_common_cryptmpio_file_t *state);
-
-/* Local: an MPI error, which it reports, for a file that a development version encrypted. */
-OMPI_DECLSPEC int ompi_common_cryptmpio_refuse_old(const char *filename);
 
 /* Collective: this process's own MPI error code if it has one, else the largest
  * of all. */

@@ -38,15 +38,30 @@ int ompi_common_cryptmpio_error_of_another(int error)
     return error < MPI_SUCCESS ? MPI_ERR_INTERN : error;
 }
 
-int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any)
+int ompi_common_cryptmpio_agree_values(const ompio_file_t *fh, int error, int *values, int count)
 {
-    error = error < 0 ? MPI_ERR_OTHER : error;          /* Open MPI's own: less than success */
-    int mine[] = {error, *any}, most[] = {error, *any};
-    int rc = fh->f_comm->c_coll->coll_allreduce(mine, most, 2, MPI_INT, MPI_MAX, fh->f_comm,
+    int mine[1 + OMPI_CRYPTMPIO_VALUES_MAX] = {error < 0 ? MPI_ERR_OTHER : error};      /* Open MPI's own: less than success */
+    int most[1 + OMPI_CRYPTMPIO_VALUES_MAX];
+
+    memcpy(mine + 1, values, (size_t) count * sizeof(*values));
+    memcpy(most, mine, sizeof(most));
+    int rc = fh->f_comm->c_coll->coll_allreduce(mine, most, 1 + count, MPI_INT, MPI_MAX, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
 
-    *any = 0 != most[1];
-    return MPI_SUCCESS != error ? error : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : ompi_common_cryptmpio_error_of_another(most[0]);
+    for (int i = 0; i < count; ++i) {
+        rc = most[1 + i] < values[i] ? OMPI_ERROR : rc;
+        values[i] = most[1 + i];
+    }
+    return MPI_SUCCESS != mine[0] ? mine[0] : OMPI_SUCCESS != rc ? MPI_ERR_INTERN : ompi_common_cryptmpio_error_of_another(most[0]);
+}
+
+int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any)
+{
+    int value = *any;
+
+    error = ompi_common_cryptmpio_agree_values(fh, error, &value, 1);
+    *any = 0 != value;
+    return error;
 }
 
 int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)

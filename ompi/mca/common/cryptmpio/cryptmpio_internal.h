@@ -34,6 +34,9 @@ int ompi_common_cryptmpio_stored(const ompi_common_cryptmpio_file_t *state, int 
 
 /* ompi_common_cryptmpio_agree, and *any: is it set on at least one process? */
 int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any);
+/* The same, and the largest of each value, of which no process has one less than 0. */
+enum { OMPI_CRYPTMPIO_VALUES_MAX = 8 };
+int ompi_common_cryptmpio_agree_values(const ompio_file_t *fh, int error, int *values, int count);
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
 int ompi_common_cryptmpio_bcast_flag(const ompio_file_t *fh, bool *flag);      /* of rank 0 */
 /* An MPI error code from another process; MPI_ERR_INTERN if it is invalid.  (One too large is just unknown to MPI.) */

@@ -25,11 +25,6 @@ static inline bool ompi_common_cryptmpio_lists(const char *names, ssize_t bytes)
     return bytes < 0 ? ENOTSUP != errno : at < bytes;
 }
 
-/* What shows that a development version encrypted the file, whose map is in a second file FILE.mpicrypt; NULL: nothing
- * does.  *error, an errno: it cannot be read, so that nobody knows.  The path is followed to the file, which need not exist.
- * (cryptmpio_old.c, a library of its own.) */
-const char *ompi_common_cryptmpio_is_old(const char *path, int *error);
-
 /* The keys by which a program asks; others with this prefix are misspelt. */
 #define OMPI_CRYPTMPIO_INFO_PREFIX "crypt_"
 #define OMPI_CRYPTMPIO_INFO_KEYS \

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef ompi_common_cryptmpio_scan_t file_scan_t;
 
@@ -43,6 +44,9 @@ static void wishes(const char *filename, opal_info_t *info, file_scan_t *scan)
         (void) ompi_common_cryptmpio_block_parse(number, &scan->block_size);        /* already checked */
     }
 }
+
+/* Does this process want something at opening that needs a label, or a seal? */
+static bool has_wish(const file_scan_t *wanted) { return '\0' != wanted->label[0] || wanted->asked || '\0' != wanted->root[0]; }
 
 /* Rank 0's request decides: refuse if this process asked for something else. */
 static int compare(const ompi_common_cryptmpio_file_t *state, const file_scan_t *wanted, const file_scan_t *scan)
@@ -87,19 +91,34 @@ static int may_make(const ompi_common_cryptmpio_file_t *none_yet, const file_sca
            : ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_no_holder(scan.label, &why), &why);
 }
 
-/* Before the file system's component creates the file: a refused open would leave it behind, empty and plain. */
-int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info)
+static bool would_make(const ompio_file_t *fh, const char *filename, int amode)
 {
+    struct stat status;
+
+    return 0 == fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != lstat(filename, &status) && ENOENT == errno;
+}
+
+/* Before the file system's component creates the file: a refused open would leave it behind, empty and plain.  Where
+ * nobody wishes for anything, nobody looks. */
+int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info, bool *require)
+{
+    enum { MAKES, WISH, REQUIRE, VALUES };      /* WISH: 2 if rank 0 has one, 1 if only others do */
     const ompi_common_cryptmpio_file_t none_yet = {.fh = fh};
     file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN};
-    struct stat status;
-    bool makes = 0 == fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != lstat(filename, &status) && ENOENT == errno;
-    int error = ompi_common_cryptmpio_info_check(&none_yet, info);
-
-    error = MPI_SUCCESS == error && makes ? ompi_common_cryptmpio_refuse_old(filename) : error;
-    error = ompi_common_cryptmpio_agree_any(fh, error, &makes);
+    int error = ompi_common_cryptmpio_info_check(&none_yet, info), values[VALUES];
+    bool makes = false;
 
     wishes(filename, info, &scan);
+    values[WISH] = has_wish(&scan) ? 0 == fh->f_rank ? 2 : 1 : 0;
+    values[MAKES] = 2 == values[WISH] && would_make(fh, filename, amode);
+    values[REQUIRE] = scan.require;
+    error = ompi_common_cryptmpio_agree_values(fh, error, values, VALUES);
+    *require = 0 != values[REQUIRE];
+    makes = 0 != values[MAKES];
+    if (MPI_SUCCESS == error && 1 == values[WISH]) {
+        makes = would_make(fh, filename, amode);
+        error = ompi_common_cryptmpio_agree_any(fh, MPI_SUCCESS, &makes);
+    }
     return MPI_SUCCESS == error && makes ? may_make(&none_yet, &scan) : error;
 }
 
@@ -151,13 +170,24 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
     return error;
 }
 
-/* Rank 0 keeps the maker's lock if the file is ours to create; all ranks know. */
-static int scan_and_share(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
+/* Rank 0 keeps the maker's lock if the file is ours to create; all ranks know.  `error`: of this process, so far.  A file
+ * that is plain, and meant to be, needs nothing more than that all know it. */
+static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_scan_t *scan)
 {
-    if (0 == state->fh->f_rank) {
+    bool more = has_wish(scan);
+
+    if (0 == state->fh->f_rank && MPI_SUCCESS == error) {
         ompi_common_cryptmpio_scan(state, scan);
+        more = more || OMPI_CRYPTMPIO_SCAN_PLAIN != scan->kind || scan->bare || scan->require || scan->seal || scan->durable;
     }
-    int error = hand_out(state, scan);
+    error = ompi_common_cryptmpio_agree_any(state->fh, error, &more);
+    if (MPI_SUCCESS != error || !more) {
+        scan->seal = scan->durable = false;     /* as rank 0 has them */
+        return error;
+    }
+    state->looked = true;
+    ompi_common_cryptmpio_posix_find_system(&state->posix);
+    error = hand_out(state, scan);
     state->making = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind;
     state->seal = scan->seal;
     state->must = scan->require;
@@ -173,6 +203,21 @@ static void forget(file_scan_t *scan)
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         free(scan->copies[i]);
     }
+}
+
+/* The program may change its directory later. */
+static char *absolute(const char *filename)
+{
+    char *directory = '/' == *filename ? NULL : getcwd(NULL, 0), *path = NULL;
+
+    if ('/' == *filename) {
+        return strdup(filename);
+    }
+    if (NULL == directory || asprintf(&path, "%s/%s", directory, filename) < 0) {
+        path = NULL;
+    }
+    free(directory);
+    return path;
 }
 
 /* ---- all processes ---- */
@@ -241,7 +286,7 @@ int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state)
 {
     file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN, .label = "set_encryption_map",        /* the requester */
                    .require = state->must, .seal = state->seal};
-    int error = scan_and_share(state, &scan);
+    int error = scan_and_share(state, MPI_SUCCESS, &scan);
 
     if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_REFUSED == scan.kind) {
         error = scan.error;
@@ -254,21 +299,22 @@ int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state)
 }
 
 int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info, int rc,
-                               ompi_common_cryptmpio_file_t **state)
+                               bool require, ompi_common_cryptmpio_file_t **state)
 {
-    ompi_common_cryptmpio_file_t *made = calloc(1, sizeof(*made));
+    const ompi_common_cryptmpio_file_t none = {.fh = fh};
+    ompi_common_cryptmpio_file_t *made = malloc(sizeof(*made));
     file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN};
 
-    wishes(filename, info, &scan);
-    int error = ompi_common_cryptmpio_agree_any(fh, NULL == made ? MPI_ERR_NO_MEM : rc, &scan.require);
-    if (MPI_SUCCESS != error) {
-        free(made);
-        return error;
+    if (NULL == made) {                 /* the others hear of it, and return */
+        bool any = false;
+        return ompi_common_cryptmpio_agree_any(fh, MPI_ERR_NO_MEM, &any);
     }
-    made->fh = fh;
+    *made = none;
+    wishes(filename, info, &scan);
+    scan.require = require;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
-    made->path = realpath(filename, NULL);
-    error = scan_and_share(made, &scan);
+    made->path = absolute(filename);
+    int error = scan_and_share(made, rc, &scan);
     if (MPI_SUCCESS == error) {
         error = act(made, &scan);
     }
@@ -298,7 +344,9 @@ void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state)
     opal_cryptfile_keys_free(state->keys, NULL == map ? 0 : map->region_count);
     opal_cryptfile_destroy(state->file);
     ompi_common_cryptmpio_abandon(state);
-    ompi_common_cryptmpio_posix_release(&state->posix);
+    if (state->looked || 0 == state->fh->f_rank) {
+        ompi_common_cryptmpio_posix_release(&state->posix);
+    }
     free(state->path);
     free(state);
 }

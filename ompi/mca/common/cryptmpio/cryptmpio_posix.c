@@ -300,7 +300,7 @@ int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
 /* ---- the table ---- */
 
 /* Is the file system local to this node?  One of an unknown type is not. */
-static void find_file_system(ompi_common_cryptmpio_posix_t *posix)
+void ompi_common_cryptmpio_posix_find_system(ompi_common_cryptmpio_posix_t *posix)
 {
     struct statfs system = {.f_type = 0};
     const char *name = "";
@@ -319,7 +319,6 @@ void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int 
         .data_fd = data_fd,
         .may_write = may_write,
     };
-    find_file_system(posix);
 }
 
 void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix)

@@ -23,6 +23,8 @@ typedef struct ompi_common_cryptmpio_posix {
 } ompi_common_cryptmpio_posix_t;
 
 void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write);
+/* Fill in `remote` and `nfs`, which are false before. */
+void ompi_common_cryptmpio_posix_find_system(ompi_common_cryptmpio_posix_t *posix);
 
 /* From now on, the order of writes holds on the storage device, too. */
 void ompi_common_cryptmpio_posix_durable(ompi_common_cryptmpio_posix_t *posix);

@@ -25,6 +25,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -116,9 +117,10 @@ static int write_and_check(ompi_common_cryptmpio_file_t *state, ompi_common_cryp
 /* In the file's directory, a name that nobody else has.  (The file's own may have 255 bytes.) */
 static void name_probe(const ompi_common_cryptmpio_file_t *state, uint64_t number, char name[NAME_BYTES])
 {
-    const char *slash = strrchr(state->path, '/');
+    char real[PATH_MAX];
+    const char *path = NULL == realpath(state->path, real) ? state->path : real, *slash = strrchr(path, '/');
 
-    snprintf(name, NAME_BYTES, "%.*s.mpicrypt-probe.%016" PRIx64, NULL == slash ? 0 : (int) (slash + 1 - state->path), state->path, number);
+    snprintf(name, NAME_BYTES, "%.*s.mpicrypt-probe.%016" PRIx64, NULL == slash ? 0 : (int) (slash + 1 - path), path, number);
 }
 
 /* `creating` as for open(2). */

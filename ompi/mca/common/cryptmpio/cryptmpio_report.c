@@ -104,21 +104,6 @@ void ompi_common_cryptmpio_show(const ompi_common_cryptmpio_file_t *state, const
     show(name, HELP, keystore ? "keystore" : topic, path, opal_process_info.nodename, why->detail);
 }
 
-int ompi_common_cryptmpio_refuse_old(const char *filename)
-{
-    int unknown;
-    const char *found = ompi_common_cryptmpio_is_old(filename, &unknown);
-    char path[PATH_MAX], reason[128];
-
-    if (NULL == found) {
-        return MPI_SUCCESS;
-    }
-    snprintf(path, sizeof(path), "%s", filename);
-    snprintf(reason, sizeof(reason), "%s%s%s", found, unknown ? ": " : "", unknown ? strerror(unknown) : "");
-    show(NULL, HELP, unknown ? "file-failed" : "file-old", opal_crypt_harmless(path, ""), opal_process_info.nodename, reason);
-    return MPI_ERR_IO;
-}
-
 void ompi_common_cryptmpio_lock_waits(const char *file, pid_t holder, unsigned seconds, bool last)
 {
     char name[SAME_BYTES], path[PATH_MAX], who[64] = "of another user, or on another node";

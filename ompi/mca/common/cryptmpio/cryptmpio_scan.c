@@ -5,7 +5,6 @@
  * docs/design/012-one-file.rst, "Plain or encrypted", says why:
  *
  *     it begins with the magic                     being made: begin.  Else encrypted, if header and maps are whole
- *     a development version encrypted it           refused
  *     it has the attribute of an encrypted file    not made: begin.  Else another program overwrote it: refused
  *     it has bytes                                 512 zeros: begin.  Else plain
  *     it is empty                                  a writer with a label: begin.  Else plain
@@ -122,12 +121,12 @@ static bool holds_none(state_t *state, const file_scan_t *scan)
            0 == opal_cryptfile_geometry_size(&scan->beginning.geometry, end);
 }
 
-/* A pipe, a terminal, a device. */
-static bool is_no_file(const state_t *state)
+/* No pipe, terminal, or device. */
+static bool is_file(const state_t *state)
 {
     struct stat status;
 
-    return 0 == fstat(state->posix.data_fd, &status) && !S_ISREG(status.st_mode);
+    return 0 != fstat(state->posix.data_fd, &status) || S_ISREG(status.st_mode);
 }
 
 /* ---- the rows; true: scan again ---- */
@@ -221,35 +220,34 @@ static bool scan_plain(state_t *state, file_scan_t *scan, bool was_empty)
 
 /* ---- all of it ---- */
 
-static bool scan_once(state_t *state, file_scan_t *scan)
+/* `wanted`: a plain file may be refused, or become an encrypted one.  If it is not, two looks find a plain file. */
+static bool scan_once(state_t *state, file_scan_t *scan, bool wanted)
 {
-    bool was_empty, magic = false, begun = false;
+    bool was_empty = wanted && is_empty(state), magic = false, begun = false;
+    int rc = read_attribute(state, scan);
 
-    ompi_common_cryptmpio_posix_release(&state->posix);
-    was_empty = is_empty(state);
-    if (OPAL_CRYPT_OK != read_attribute(state, scan) || OPAL_CRYPT_OK != read_beginning(state, scan, &magic, &begun)) {
-        refuse(state, scan, MPI_ERR_IO, "file-failed", strerror(errno));
+    rc = OPAL_CRYPT_OK == rc ? read_beginning(state, scan, &magic, &begun) : rc;
+    if (OPAL_CRYPT_OK == rc && !magic && !has_attribute(scan)) {
+        return wanted && scan_plain(state, scan, was_empty);
+    }
+    const int error = errno;
+    if (!is_file(state)) {
         return false;
     }
-    if (magic) {
-        return begun ? begin(state, scan) : scan_encrypted(state, scan);
-    }
-    scan->error = ompi_common_cryptmpio_refuse_old(state->path);
-    if (MPI_SUCCESS != scan->error) {
-        scan->kind = OMPI_CRYPTMPIO_SCAN_REFUSED;
+    if (OPAL_CRYPT_OK != rc) {
+        refuse(state, scan, MPI_ERR_IO, "file-failed", strerror(error));
         return false;
     }
-    return has_attribute(scan) ? scan_remains(state, scan) : scan_plain(state, scan, was_empty);
+    return !magic ? scan_remains(state, scan) : begun ? begin(state, scan) : scan_encrypted(state, scan);
 }
 
 void ompi_common_cryptmpio_scan(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
 {
     const bool reads = !state->posix.may_write, meant = scan->meant_plain && reads;
-    const bool wanted = '\0' != scan->root[0] || (!meant && (is_wanted(scan) || scan->require || (scan->seal && reads)));
+    const bool wanted = '\0' != scan->root[0] || is_wanted(scan) || scan->require || scan->seal;
 
-    if (is_no_file(state)) {
-        scan->kind = OMPI_CRYPTMPIO_SCAN_PLAIN;
-        if (wanted) {
+    if (wanted && !is_file(state)) {
+        if ('\0' != scan->root[0] || (!meant && (is_wanted(scan) || scan->require || reads))) {
             refuse(state, scan, MPI_ERR_ACCESS, "file-failed", "it is no regular file, and cannot be encrypted");
         }
     } else if (NULL == state->path) {
@@ -258,8 +256,9 @@ void ompi_common_cryptmpio_scan(ompi_common_cryptmpio_file_t *state, file_scan_t
         /* Pages are checked as they are read; with the file open for writing, no seal is left to check them against. */
         refuse(state, scan, MPI_ERR_AMODE, "file-seal", "crypt_seal_root is for opening with MPI_MODE_RDONLY");
     } else {
-        while (scan_once(state, scan)) {
+        while (scan_once(state, scan, wanted)) {
+            ompi_common_cryptmpio_posix_release(&state->posix);
         }
-        scan->empty = OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind ? holds_none(state, scan) : is_empty(state);
+        scan->empty = OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind || holds_none(state, scan);
     }
 }

@@ -7,7 +7,6 @@
 #include "fs_crypt.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static ompi_common_cryptmpio_module_t *module_of(const ompio_file_t *fh)
@@ -57,13 +56,14 @@ static int open_under(struct ompi_communicator_t *comm, const char *filename, in
 static int file_open(struct ompi_communicator_t *comm, const char *filename, int amode, opal_info_t *info, ompio_file_t *fh)
 {
     ompi_common_cryptmpio_module_t *module = module_of(fh);
+    bool require;
     int rc;
 
     fh->fd = -1;                        /* was 0, and OMPIO closes it even if the open fails */
-    rc = ompi_common_cryptmpio_open_begin(fh, filename, amode, info);
+    rc = ompi_common_cryptmpio_open_begin(fh, filename, amode, info, &require);
     if (MPI_SUCCESS == rc) {            /* else no file is created */
         rc = open_under(comm, filename, amode, info, fh);
-        rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, &module->state);
+        rc = ompi_common_cryptmpio_open(fh, filename, amode, info, rc, require, &module->state);
     }
     if (OMPI_SUCCESS == rc && module->state->encrypted && NULL != fh->f_sharedfp_component
         && 0 == strcmp(fh->f_sharedfp_component->mca_component_name, "individual")) {
@@ -89,15 +89,7 @@ static int file_close(ompio_file_t *fh)
     return OMPI_SUCCESS == rc ? error : rc;
 }
 
-/* A link is deleted alone, whatever it leads to. */
-static int file_delete(char *filename, opal_info_t *info)
-{
-    struct stat status;
-    bool link = 0 == lstat(filename, &status) && S_ISLNK(status.st_mode);
-    int error = link ? MPI_SUCCESS : ompi_common_cryptmpio_refuse_old(filename);
-
-    return MPI_SUCCESS == error ? deleter.under->fs_file_delete(filename, info) : error;
-}
+static int file_delete(char *filename, opal_info_t *info) { return deleter.under->fs_file_delete(filename, info); }
 
 static int file_set_size(ompio_file_t *fh, OMPI_MPI_OFFSET_TYPE size)
 {

@@ -16,7 +16,8 @@
  * Open MPI asks in every process separately, and a file may appear in between.  So before
  * the first component is asked, the processes exchange what they see, want and have: if
  * one of them sees an encrypted file, or wants one, all open it with the same components,
- * or none does.
+ * or none does.  Only a process looks that could take other components: by default none, and
+ * then a file costs no look here.
  */
 #include "ompi_config.h"
 
@@ -94,10 +95,8 @@ static bool is_encrypted(const char *path)
 {
     struct stat status;
     bool is_file = 0 == stat(path, &status) && S_ISREG(status.st_mode);
-    int unknown;
 
-    return (is_file && (has_attribute(path) || (status.st_size > 0 && begins_as_one(path)))) ||
-           NULL != ompi_common_cryptmpio_is_old(path, &unknown);
+    return is_file && (has_attribute(path) || (status.st_size > 0 && begins_as_one(path)));
 }
 
 /* ROMIO takes "ufs:/dir/file" for /dir/file. */
@@ -108,10 +107,7 @@ static bool leads_to_encrypted(const char *path)
     return is_encrypted(path) || (NULL != colon && is_encrypted(colon + 1));
 }
 
-static bool is_ours(const char *path, opal_info_t *info)
-{
-    return always || leads_to_encrypted(path) || ompi_common_cryptmpio_info_asks(info);
-}
+static bool asks(opal_info_t *info) { return always || ompi_common_cryptmpio_info_asks(info); }
 
 /* ---- which components may have them ---- */
 
@@ -164,6 +160,37 @@ static void show(const char *topic, const char *path, missing_t missing, int ran
 
 typedef enum { ANYBODY, OMPIO, NOBODY } who_t;
 
+/* A component's `priority` or `delete_priority`; false: unknown. */
+static bool find_priority(const char *component, const char *which, int *priority)
+{
+    const mca_base_var_storage_t *value = NULL;
+    int index = mca_base_var_find("ompi", "io", component, which);
+
+    if (index < 0 || OPAL_SUCCESS != mca_base_var_get_value(index, &value, NULL, NULL) || NULL == value) {
+        return false;
+    }
+    *priority = value->intval;
+    return true;
+}
+
+/* Could this process take another component than io/ompio?  If not, fs/crypt gets every file and looks into it after it was
+ * opened: on one process, through the descriptor that is used. */
+static bool may_go_past(const char *which)
+{
+    int ours, other;
+
+    if (!find_priority("ompio", which, &ours)) {
+        return true;
+    }
+    for (int i = 0; i < GUARDS && NULL != guards[i].component; ++i) {
+        const char *name = guards[i].component->io_version.mca_component_name;
+        if (0 != strcmp(name, "ompio") && (!find_priority(name, which, &other) || other >= ours)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Which components may have the file?  Prints the reason if none may. */
 static who_t decide(const char *path, bool ours, missing_t most, missing_t least, int rank, bool always_says)
 {
@@ -180,7 +207,7 @@ static who_t decide(const char *path, bool ours, missing_t most, missing_t least
  * known whether another one lacks the component, the job ends. */
 static who_t alone(struct ompi_file_t *file, ompi_common_cryptmpi_everywhere_t where, int lacks)
 {
-    if (OMPI_COMMON_CRYPTMPI_SILENT == where || is_ours(file->f_filename, file->super.s_info)) {
+    if (OMPI_COMMON_CRYPTMPI_SILENT == where || asks(file->super.s_info) || leads_to_encrypted(file->f_filename)) {
         ompi_common_cryptmpi_everywhere_abort(where, file->f_filename, file->f_comm, lacks);
         return NOBODY;
     }
@@ -214,8 +241,8 @@ static who_t agree(struct ompi_file_t *file)
         return alone(file, where, lacks);
     }
     missing_t missing = find_components();
-    const int mine[VALUES] = {is_ours(path, file->super.s_info), (int) missing, -(int) missing,
-                              NOTHING == missing ? -1 : ompi_comm_rank(comm)};
+    const bool ours = asks(file->super.s_info) || ((NOTHING != missing || may_go_past("priority")) && leads_to_encrypted(path));
+    const int mine[VALUES] = {ours, (int) missing, -(int) missing, NOTHING == missing ? -1 : ompi_comm_rank(comm)};
     int most[VALUES];
 
     if (OMPI_SUCCESS != comm->c_coll->coll_allreduce(mine, most, VALUES, MPI_INT, MPI_MAX, comm,
@@ -272,8 +299,9 @@ const ompi_common_cryptmpi_io_module_t *ompi_hook_crypt_files_under(const ompi_f
 static int delete_query(struct guard *guard, const char *path, struct opal_info_t *info,
                         struct mca_io_base_delete_t **data, bool *usable, int *priority)
 {
-    if (leads_to_encrypted(path)) {
-        missing_t missing = find_components();
+    missing_t missing = find_components();
+
+    if ((NOTHING != missing || may_go_past("delete_priority")) && leads_to_encrypted(path)) {
         if (!may_have(guard, NOTHING == missing ? OMPIO : NOBODY)) {
             if (guard == guards && NOTHING != missing) {
                 show("no-component", path, missing, -1, true);

@@ -213,23 +213,12 @@ int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
                : refused_as(file, MPICRYPT_FILE_IS_BUSY, ompi_common_cryptmpio_posix_why_not(use), "");
 }
 
-static int refuse_old(const mpicrypt_file_t *file, const char *found)
-{
-    char real[PATH_MAX];
-    struct stat status;
-    bool linked = 0 == lstat(file->path, &status) && S_ISLNK(status.st_mode) && NULL != realpath(file->path, real);
-
-    mpicrypt_file_finds(file->subject, MPICRYPT_FILE_IS_OTHER);
-    return mpicrypt_error(MPICRYPT_FAILED, "%s: it was encrypted by a development version (found: %s), and this version cannot "
-                          "read it: decrypt it with that version", linked ? real : file->path, found);
-}
-
 /* Before any lock: another file may have other users. */
 static int is_ours(mpicrypt_file_t *file)
 {
     opal_cryptfile_state_t state;
     bool magic;
-    int rc = opal_cryptfile_beginning_read(&file->posix.super, &magic, &file->header, &state), unknown = 0;
+    int rc = opal_cryptfile_beginning_read(&file->posix.super, &magic, &file->header, &state);
 
     if (magic) {
         return MPICRYPT_OK;
@@ -237,13 +226,11 @@ static int is_ours(mpicrypt_file_t *file)
     if (OPAL_CRYPT_ERR_STORAGE == rc) {
         return failed(file, strerror(errno), "");
     }
-    const char *found = ompi_common_cryptmpio_is_old(file->path, &unknown);
-    if (NULL == found && file->subject->found) {
+    if (file->subject->found) {
         mpicrypt_file_finds(file->subject, MPICRYPT_FILE_IS_PLAIN);
         return MPICRYPT_FAILED;
     }
-    return NULL == found ? refused_as(file, MPICRYPT_FILE_IS_PLAIN, "it is not encrypted", "")
-           : 0 != unknown ? failed(file, found, strerror(unknown)) : refuse_old(file, found);
+    return refused_as(file, MPICRYPT_FILE_IS_PLAIN, "it is not encrypted", "");
 }
 
 static int read_header(mpicrypt_file_t *file)

@@ -211,15 +211,9 @@ void mpicrypt_file_drop(mpicrypt_file_part_t *part)
 int mpicrypt_file_begin(const char *to, mpicrypt_file_part_t **part)
 {
     struct stat status;
-    int unknown;
 
     if (0 == lstat(to, &status)) {
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EEXIST));
-    }
-    if (NULL != ompi_common_cryptmpio_is_old(to, &unknown)) {   /* a plain TO would be refused */
-        return 0 != unknown ? mpicrypt_error(MPICRYPT_FAILED, "%s.mpicrypt: %s", to, strerror(unknown))
-                            : mpicrypt_error(MPICRYPT_FAILED, "%s.mpicrypt: it belongs to a file that a development version "
-                                             "encrypted: delete it first", to);
     }
     return mpicrypt_file_begin_over(to, part);
 }
