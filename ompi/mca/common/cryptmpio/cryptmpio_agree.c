@@ -71,13 +71,20 @@ int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
     return ompi_common_cryptmpio_agree_any(fh, error, &any);
 }
 
+int ompi_common_cryptmpio_rank_as_value(const ompio_file_t *fh, int says) { return says > 0 ? says * fh->f_size - fh->f_rank : 0; }
+
+int ompi_common_cryptmpio_rank_of_value(const ompio_file_t *fh, int most)
+{
+    return (fh->f_size - most % fh->f_size) % fh->f_size;       /* always a valid rank */
+}
+
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says)
 {
-    int mine = says > 0 ? says * fh->f_size - fh->f_rank : 0, most = 0;
+    int mine = ompi_common_cryptmpio_rank_as_value(fh, says), most = 0;
     int rc = fh->f_comm->c_coll->coll_allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, fh->f_comm,
                                                 fh->f_comm->c_coll->coll_allreduce_module);
 
-    return OMPI_SUCCESS == rc ? (fh->f_size - most % fh->f_size) % fh->f_size : 0;      /* always a valid rank */
+    return OMPI_SUCCESS == rc ? ompi_common_cryptmpio_rank_of_value(fh, most) : 0;
 }
 
 int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, size_t count)

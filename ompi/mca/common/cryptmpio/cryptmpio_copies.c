@@ -13,7 +13,7 @@
 typedef ompi_common_cryptmpio_scan_t file_scan_t;
 
 /* Separately: only those in places have a CRC, and both places would share one map. */
-static int judge(const file_scan_t *scan, opal_cryptfile_copy_state_t *states)
+int ompi_common_cryptmpio_judge_copies(const file_scan_t *scan, opal_cryptfile_copy_state_t *states)
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     int rc = opal_cryptfile_copy_judge(scan->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
@@ -44,25 +44,19 @@ static int best_of(const file_scan_t *scan, const opal_cryptfile_copy_state_t *s
     return OPAL_CRYPT_OK == opal_cryptfile_header_choose(states, &scan->beginning, &chosen, differ, why) ? (int) chosen : -1;
 }
 
-static int choose(ompi_common_cryptmpio_file_t *state, const file_scan_t *scan, opal_cryptfile_copy_state_t *states,
-                  int *best, bool *differ)
+int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, const file_scan_t *scan, const int *seen,
+                                      opal_cryptfile_copy_state_t *states, int *best, bool *differ)
 {
-    uint8_t seen[2 * OPAL_CRYPTFILE_COPIES];
     bool mine[OPAL_CRYPTFILE_COPIES];
     opal_crypt_why_t why = {.topic = NULL};
     bool refused = false;
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        seen[2 * i] = states[i].verified;
-        seen[2 * i + 1] = states[i].refused;
         mine[i] = states[i].verified;
     }
-    if (OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, seen, sizeof(seen))) {
-        return MPI_ERR_INTERN;
-    }
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        states[i].verified = seen[2 * i];
-        states[i].refused = seen[2 * i + 1];
+        states[i].verified = 0 != seen[2 * i];
+        states[i].refused = 0 != seen[2 * i + 1];
         refused = refused || states[i].refused;
     }
     *best = best_of(scan, states, differ, &why);
@@ -71,13 +65,6 @@ static int choose(ompi_common_cryptmpio_file_t *state, const file_scan_t *scan, 
     }
     states[*best].verified = mine[*best];
     return MPI_SUCCESS;
-}
-
-int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, int error, const file_scan_t *scan,
-                                      opal_cryptfile_copy_state_t *states, int *best, bool *differ)
-{
-    error = ompi_common_cryptmpio_agree(state->fh, MPI_SUCCESS == error ? judge(scan, states) : error);
-    return MPI_SUCCESS == error ? ompi_common_cryptmpio_agree(state->fh, choose(state, scan, states, best, differ)) : error;
 }
 
 static void warn_of_repair(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_copy_state_t *states)

@@ -41,8 +41,10 @@ int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, s
 int ompi_common_cryptmpio_bcast_flag(const ompio_file_t *fh, bool *flag);      /* of rank 0 */
 /* An MPI error code from another process; MPI_ERR_INTERN if it is invalid.  (One too large is just unknown to MPI.) */
 int ompi_common_cryptmpio_error_of_another(int error);
-/* The lowest rank with the largest value; 0 if all values are 0. */
+/* The lowest rank with the largest value; 0 if all values are 0.  Or what to agree on as the largest, and the rank that this is. */
 int ompi_common_cryptmpio_lowest(const ompio_file_t *fh, int says);
+int ompi_common_cryptmpio_rank_as_value(const ompio_file_t *fh, int says);
+int ompi_common_cryptmpio_rank_of_value(const ompio_file_t *fh, int most);
 /* For each entry, the lowest rank that a process has put there; f_size if none has. */
 int ompi_common_cryptmpio_lowest_of_each(const ompio_file_t *fh, int *ranks, size_t count);
 /* Every process's bytes, one after the other, less than 2 GiB together: *all is malloc'd,
@@ -75,6 +77,8 @@ typedef struct ompi_common_cryptmpio_scan {
     bool bare;                                  /* plain, empty, and its bytes would be refused, or are those of others */
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
+    bool sealed;                                /* there is a seal */
+    uint64_t bytes;                             /* of an encrypted file */
     opal_cryptfile_header_t beginning;          /* its header, if it is encrypted */
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
@@ -105,9 +109,10 @@ static inline uint64_t ompi_common_cryptmpio_bytes(const ompi_common_cryptmpio_f
     return ompi_common_cryptmpio_is_made(state) ? opal_cryptfile_geometry_size(&state->beginning.geometry, end) : end;
 }
 
-/* Collective, for an encrypted file: the copy of its map that counts.  `error`: of this process, so far.  *differ: another
- * copy must be replaced. */
-int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, int error, const ompi_common_cryptmpio_scan_t *scan,
+/* Local, for an encrypted file: what this process can verify of the copies of its map.  Then the copy that counts, of
+ * what any process has `seen`: 2 i, copy i is verified; 2 i + 1, it is refused.  *differ: another copy must be replaced. */
+int ompi_common_cryptmpio_judge_copies(const ompi_common_cryptmpio_scan_t *scan, opal_cryptfile_copy_state_t *states);
+int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan, const int *seen,
                                       opal_cryptfile_copy_state_t *states, int *best, bool *differ);
 /* Rank 0 makes the copies agree; any process may ask for it. */
 int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan,
@@ -161,12 +166,15 @@ int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone
 int ompi_common_cryptmpio_together(ompi_common_cryptmpio_file_t *state);
 
 /* Collective: all processes use the file that rank 0 has taken; then they check that a lock of one
- * keeps out the others. */
-int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state);
+ * keeps out the others.  `error`: of this process, so far. */
+int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error);
 
+/* Local: rank 0 locks, and the others must find that it does. */
+int ompi_common_cryptmpio_probe_begin(ompi_common_cryptmpio_file_t *state);
+int ompi_common_cryptmpio_probe_lock(ompi_common_cryptmpio_file_t *state);
 /* Collective: does what one process writes under a lock reach the others under
  * theirs?  Tried in a file beside it, when processes of several nodes may write. */
-int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state);
+int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state);
 
 /* Collective, after that, where nodes may see different bytes: leave a mark that others
  * find, and refuse a file that a node with which nothing was tried is writing. */

@@ -133,6 +133,7 @@ static bool is_scan(const file_scan_t *scan)
               && (OMPI_CRYPTMPIO_SCAN_REFUSED != scan->kind || scan->error > MPI_SUCCESS)
               && is_flag(&scan->empty) && is_flag(&scan->meant_plain) && is_flag(&scan->asked) && is_flag(&scan->bare)
               && is_flag(&scan->require) && is_flag(&scan->seal) && is_flag(&scan->durable)
+              && is_flag(&scan->sealed) && scan->bytes <= OPAL_CRYPTFILE_OFFSET_MAX
               && is_text(scan->label, sizeof(scan->label)) && is_text(scan->algorithm, sizeof(scan->algorithm))
               && is_text(scan->root, sizeof(scan->root));
 
@@ -142,38 +143,115 @@ static bool is_scan(const file_scan_t *scan)
     return is;
 }
 
-/* Broadcast rank 0's findings, then the copies of the map, in the sizes that it found; agreed on. */
-static int hand_out(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
-{
-    const file_scan_t wanted = *scan;
-    bool enough = true;
+enum { SEEN = 2 * OPAL_CRYPTFILE_COPIES };
 
-    int rc = ompi_common_cryptmpio_bcast(state->fh, 0, scan, sizeof(*scan));
-    if (OMPI_SUCCESS != rc || !is_scan(scan)) {
-        *scan = wanted;
-        rc = OMPI_ERROR;
+/* What a process knows of a file that is being opened. */
+typedef struct looked {
+    file_scan_t scan;
+    opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES];      /* of its own keys */
+    int seen[SEEN];                     /* by any process */
+} looked_t;
+
+/* What rank 0 sends: its findings, and the copies of the map one after the other, if they are short. */
+typedef struct sent_scan {
+    file_scan_t scan;
+    uint8_t copies[4096];
+} sent_scan_t;
+
+static bool are_long(const file_scan_t *scan)
+{
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+        bytes += scan->sizes[i];
     }
-    memcpy(scan->copies, wanted.copies, sizeof(scan->copies));
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES && OMPI_SUCCESS == rc; ++i) {
-        if (0 != state->fh->f_rank && scan->sizes[i] > 0) {
-            scan->copies[i] = malloc(scan->sizes[i]);
-            enough = enough && NULL != scan->copies[i];
+    return bytes > sizeof(((sent_scan_t *) NULL)->copies);
+}
+
+static void pack_copies(const file_scan_t *scan, sent_scan_t *found)
+{
+    memset(found->scan.copies, 0, sizeof(found->scan.copies));
+    for (size_t i = 0, at = 0; !are_long(scan) && i < OPAL_CRYPTFILE_COPIES; at += scan->sizes[i++]) {
+        if (scan->sizes[i] > 0) {
+            memcpy(found->copies + at, scan->copies[i], scan->sizes[i]);
         }
     }
-    int error = OMPI_SUCCESS != rc ? MPI_ERR_INTERN : enough ? compare(state, &wanted, scan) : MPI_ERR_NO_MEM;
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES && MPI_SUCCESS == error; ++i) {
+}
+
+/* Memory for the copies, with those that came along. */
+static bool unpack_copies(file_scan_t *scan, const sent_scan_t *found)
+{
+    memset(scan->copies, 0, sizeof(scan->copies));
+    for (size_t i = 0, at = 0; i < OPAL_CRYPTFILE_COPIES; at += scan->sizes[i++]) {
+        scan->copies[i] = scan->sizes[i] > 0 ? malloc(scan->sizes[i]) : NULL;
+        if (scan->sizes[i] > 0 && NULL == scan->copies[i]) {
+            return false;
+        }
+        if (!are_long(scan) && scan->sizes[i] > 0) {
+            memcpy(scan->copies[i], found->copies + at, scan->sizes[i]);
+        }
+    }
+    return true;
+}
+
+/* What this process can verify of an encrypted file's copies; agreed on. */
+static int judge_together(const ompi_common_cryptmpio_file_t *state, int error, looked_t *looked)
+{
+    const file_scan_t *scan = &looked->scan;
+
+    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind) {
+        error = ompi_common_cryptmpio_usable(state);
+        error = MPI_SUCCESS == error ? ompi_common_cryptmpio_judge_copies(scan, looked->states) : error;
+    }
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+        looked->seen[2 * i] = looked->states[i].verified;
+        looked->seen[2 * i + 1] = looked->states[i].refused;
+    }
+    return ompi_common_cryptmpio_agree_values(state->fh, error, looked->seen, SEEN);
+}
+
+/* Long copies follow, in the sizes that rank 0 found and all know. */
+static int hand_out_copies(const ompi_common_cryptmpio_file_t *state, looked_t *looked)
+{
+    file_scan_t *scan = &looked->scan;
+    int error = MPI_SUCCESS;
+
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         if (scan->sizes[i] > 0 && OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, scan->copies[i], scan->sizes[i])) {
             error = MPI_ERR_INTERN;
         }
     }
-    return error;
+    return judge_together(state, error, looked);
+}
+
+/* Broadcast rank 0's findings; each process judges the copies of the map, and all agree on what any has `seen`. */
+static int hand_out(ompi_common_cryptmpio_file_t *state, looked_t *looked)
+{
+    file_scan_t *scan = &looked->scan;
+    const file_scan_t wanted = *scan;
+    sent_scan_t found = {.scan = *scan};
+    int error = MPI_SUCCESS;
+
+    pack_copies(scan, &found);
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(state->fh, 0, &found, sizeof(found)) || !is_scan(&found.scan)) {
+        error = MPI_ERR_INTERN;
+    } else if (0 != state->fh->f_rank) {
+        *scan = found.scan;
+        error = unpack_copies(scan, &found) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    }
+    error = MPI_SUCCESS == error ? compare(state, &wanted, scan) : error;
+    if (!are_long(scan)) {
+        return judge_together(state, error, looked);
+    }
+    error = ompi_common_cryptmpio_agree_values(state->fh, error, looked->seen, SEEN);       /* as in judge_together: one may not know */
+    return MPI_SUCCESS == error ? hand_out_copies(state, looked) : error;
 }
 
 /* Rank 0 keeps the maker's lock if the file is ours to create; all ranks know.  `error`: of this process, so far.  A file
  * that is plain, and meant to be, needs nothing more than that all know it. */
-static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_scan_t *scan)
+static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, looked_t *looked)
 {
+    file_scan_t *scan = &looked->scan;
     bool more = has_wish(scan);
 
     if (0 == state->fh->f_rank && MPI_SUCCESS == error) {
@@ -187,7 +265,7 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_s
     }
     state->looked = true;
     ompi_common_cryptmpio_posix_find_system(&state->posix);
-    error = hand_out(state, scan);
+    error = hand_out(state, looked);
     state->making = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind;
     state->seal = scan->seal;
     state->must = scan->require;
@@ -198,15 +276,16 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_s
     return error;
 }
 
-static void forget(file_scan_t *scan)
+static void forget(looked_t *looked)
 {
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        free(scan->copies[i]);
+        free(looked->scan.copies[i]);
+        opal_cryptfile_copy_free(&looked->states[i]);
     }
 }
 
 /* The program may change its directory later. */
-static char *absolute(const char *filename)
+static char *absolute_name(const char *filename)
 {
     char *directory = '/' == *filename ? NULL : getcwd(NULL, 0), *path = NULL;
 
@@ -222,54 +301,59 @@ static char *absolute(const char *filename)
 
 /* ---- all processes ---- */
 
-static int open_encrypted(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
+/* Rank 0 makes the copies agree; the same answer on every process. */
+static int repair_together(ompi_common_cryptmpio_file_t *state, const looked_t *looked, int best)
 {
-    opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES] = {{.map = NULL}};
+    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_repair_copies(state, &looked->scan, looked->states, best) : MPI_SUCCESS;
+
+    return ompi_common_cryptmpio_agree(state->fh, error);
+}
+
+static int open_encrypted(ompi_common_cryptmpio_file_t *state, looked_t *looked)
+{
+    const file_scan_t *scan = &looked->scan;
+    const bool writes = state->posix.may_write;
+    opal_cryptfile_copy_state_t *chosen;
     bool differ = false;
     int best = -1, error;
 
     state->encrypted = true;
-    error = ompi_common_cryptmpio_choose_copy(state, ompi_common_cryptmpio_usable(state), scan, states, &best, &differ);
-    if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_has_label(state, states[best].map, scan));
+    state->beginning = scan->beginning;         /* the map has the same one */
+    error = ompi_common_cryptmpio_choose_copy(state, scan, looked->seen, looked->states, &best, &differ);
+    error = MPI_SUCCESS == error ? ompi_common_cryptmpio_has_label(state, looked->states[best].map, scan) : error;
+    error = ompi_common_cryptmpio_join(state, error);
+    if (MPI_SUCCESS == error && differ && writes) {
+        error = repair_together(state, looked, best);
     }
     if (MPI_SUCCESS == error) {
-        state->beginning = scan->beginning;     /* the map has the same one */
-        error = ompi_common_cryptmpio_join(state);
-    }
-    if (MPI_SUCCESS == error && differ && state->posix.may_write && 0 == state->fh->f_rank) {
-        error = ompi_common_cryptmpio_repair_copies(state, scan, states, best);
-    }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS == error) {
-        opal_cryptfile_copy_state_t *chosen = &states[best];
+        chosen = &looked->states[best];
         error = ompi_common_cryptmpio_use(state, chosen->map, chosen->verified ? chosen->keys : NULL);
         if (!chosen->verified) {
             opal_cryptfile_keys_free(chosen->keys, 0);
         }
         chosen->map = NULL;
     }
-    if (MPI_SUCCESS == error && state->posix.may_write) {
+    if (MPI_SUCCESS == error && writes && scan->sealed) {
         error = ompi_common_cryptmpio_take_off_seal(state);
+    } else if (MPI_SUCCESS == error && writes && state->seal && NULL != state->file) {
+        opal_cryptfile_seal_watch(state->file, scan->bytes);
     }
-    if (MPI_SUCCESS == error && ('\0' != scan->root[0] || (state->seal && !state->posix.may_write))) {
+    if (MPI_SUCCESS == error && ('\0' != scan->root[0] || (state->seal && !writes))) {
         error = ompi_common_cryptmpio_demand_seal(state, scan->root);
-    }
-    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        opal_cryptfile_copy_free(&states[i]);
     }
     return error;
 }
 
-static int act(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
+static int act(ompi_common_cryptmpio_file_t *state, looked_t *looked)
 {
+    const file_scan_t *scan = &looked->scan;
     int error;
 
     switch (scan->kind) {
     case OMPI_CRYPTMPIO_SCAN_REFUSED:
         return scan->error;
     case OMPI_CRYPTMPIO_SCAN_ENCRYPTED:
-        error = open_encrypted(state, scan);
+        error = open_encrypted(state, looked);
         break;
     case OMPI_CRYPTMPIO_SCAN_NEW:
         error = ompi_common_cryptmpio_set_default_map(state, scan->label, scan->algorithm, scan->block_size);
@@ -284,17 +368,17 @@ static int act(ompi_common_cryptmpio_file_t *state, file_scan_t *scan)
 
 int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state)
 {
-    file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN, .label = "set_encryption_map",        /* the requester */
-                   .require = state->must, .seal = state->seal};
-    int error = scan_and_share(state, MPI_SUCCESS, &scan);
+    looked_t looked = {.scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN, .label = "set_encryption_map",        /* the requester */
+                       .require = state->must, .seal = state->seal}};
+    int error = scan_and_share(state, MPI_SUCCESS, &looked);
 
-    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_REFUSED == scan.kind) {
-        error = scan.error;
-    } else if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan.kind) {
+    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_REFUSED == looked.scan.kind) {
+        error = looked.scan.error;
+    } else if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == looked.scan.kind) {
         state->joined = true;
-        error = open_encrypted(state, &scan);
+        error = open_encrypted(state, &looked);
     }
-    forget(&scan);
+    forget(&looked);
     return error;
 }
 
@@ -303,25 +387,24 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
 {
     const ompi_common_cryptmpio_file_t none = {.fh = fh};
     ompi_common_cryptmpio_file_t *made = malloc(sizeof(*made));
-    file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN};
+    looked_t looked = {.scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN}};
 
-    if (NULL == made) {                 /* the others hear of it, and return */
-        bool any = false;
-        return ompi_common_cryptmpio_agree_any(fh, MPI_ERR_NO_MEM, &any);
+    if (NULL == made) {                 /* the others hear of it, in scan_and_share, and return */
+        return ompi_common_cryptmpio_agree(fh, MPI_ERR_NO_MEM);
     }
     *made = none;
-    wishes(filename, info, &scan);
-    scan.require = require;
+    wishes(filename, info, &looked.scan);
+    looked.scan.require = require;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
-    made->path = absolute(filename);
-    int error = scan_and_share(made, rc, &scan);
+    made->path = absolute_name(filename);
+    int error = scan_and_share(made, rc, &looked);
     if (MPI_SUCCESS == error) {
-        error = act(made, &scan);
+        error = act(made, &looked);
     }
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, ompi_common_cryptmpio_stream, "fs:crypt: %s: %s%s%s", filename,
                         MPI_SUCCESS != error ? "refused" : made->encrypted ? "encrypted" : "plain",
-                        '\0' != scan.label[0] ? ", asked for with label " : "", scan.label);
-    forget(&scan);
+                        '\0' != looked.scan.label[0] ? ", asked for with label " : "", looked.scan.label);
+    forget(&looked);
     if (MPI_SUCCESS != error) {
         ompi_common_cryptmpio_unmake(made, filename, amode);
         ompi_common_cryptmpio_close(made);

@@ -32,31 +32,29 @@
 
 enum { BYTES = 4096, NAME_BYTES = PATH_MAX + 40 };
 
-static int probe_locks(ompi_common_cryptmpio_file_t *state)
+int ompi_common_cryptmpio_probe_begin(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_storage_t *storage = &state->posix.super;
-    bool root = 0 == state->fh->f_rank, is_free = false, stays;
-    int error = root && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, true)
-                    ? ompi_common_cryptmpio_show_errno(state, "file-locks", errno) : MPI_SUCCESS;
+    opal_crypt_why_t why;
+    bool stays;
 
-    if (root && MPI_SUCCESS == error
-        && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_stays(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &stays)) {
-        error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
-    } else if (root && MPI_SUCCESS == error && !stays) {
-        opal_crypt_why_t why;
+    if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, true)
+        || OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_stays(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &stays)) {
+        return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
+    }
+    return stays ? MPI_SUCCESS
+           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_LIBRARY, "file-locks",
+                                                                 "a lock is gone once any descriptor of the file is closed"), &why);
+}
 
-        error = ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_LIBRARY, "file-locks",
-                                                                    "a lock is gone once any descriptor of the file is closed"), &why);
+int ompi_common_cryptmpio_probe_lock(ompi_common_cryptmpio_file_t *state)
+{
+    bool is_free = false;
+
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &is_free) || is_free) {
+        return ompi_common_cryptmpio_show_errno(state, "file-locks", is_free ? 0 : errno);
     }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS != error) {
-        return error;
-    }
-    if (!root && (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &is_free) ||
-                  is_free)) {
-        error = ompi_common_cryptmpio_show_errno(state, "file-locks", is_free ? 0 : errno);
-    }
-    return ompi_common_cryptmpio_agree(state->fh, error);
+    return MPI_SUCCESS;
 }
 
 /* ---- the probe file ---- */
@@ -93,25 +91,9 @@ static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t v
     return right;
 }
 
-static int failed(ompi_common_cryptmpio_file_t *state, bool right)
+static int failed(const ompi_common_cryptmpio_file_t *state, bool right)
 {
-    int error = right ? MPI_SUCCESS : ompi_common_cryptmpio_show_errno(state, "file-stale", errno);
-
-    return ompi_common_cryptmpio_agree(state->fh, error);
-}
-
-static int write_and_check(ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_posix_t *probe)
-{
-    bool root = 0 == state->fh->f_rank;
-    int error = MPI_SUCCESS;
-
-    for (uint8_t value = 1; value <= 2 && MPI_SUCCESS == error; ++value) {
-        error = failed(state, !root || locked(probe, true, value));
-        if (MPI_SUCCESS == error) {
-            error = failed(state, root || locked(probe, false, value));
-        }
-    }
-    return error;
+    return right ? MPI_SUCCESS : ompi_common_cryptmpio_show_errno(state, "file-stale", errno);
 }
 
 /* In the file's directory, a name that nobody else has.  (The file's own may have 255 bytes.) */
@@ -133,8 +115,9 @@ static bool open_probe(const ompi_common_cryptmpio_file_t *state, const char *na
     return fd >= 0;
 }
 
-/* If the directory is not writable, nothing can be tried; a message says so. */
-static int probe_bytes(ompi_common_cryptmpio_file_t *state)
+/* If the directory is not writable, nothing can be tried; a message says so.  The broadcast says that rank 0 has written
+ * once, the first agreement that the others have read that; and so on. */
+int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
 {
     ompi_common_cryptmpio_posix_t probe = {.data_fd = -1};
     char name[NAME_BYTES];
@@ -150,14 +133,19 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
             (void) ompi_common_cryptmpio_show_errno(state, "file-untested", errno);
             number = 0;
         }
+        error = made ? failed(state, locked(&probe, true, 1)) : MPI_SUCCESS;
     }
-    error = ompi_common_cryptmpio_agree(state->fh, OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &number, sizeof(number))
-                                                       ? MPI_SUCCESS : MPI_ERR_INTERN);
+    error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &number, sizeof(number)) ? error : MPI_ERR_INTERN;
     state->untested = 0 == number;
-    if (MPI_SUCCESS == error && 0 != number) {
+    if (MPI_SUCCESS == error && 0 != number && !root) {
         name_probe(state, number, name);
-        error = failed(state, root || open_probe(state, name, 0, &probe));
-        error = MPI_SUCCESS == error ? write_and_check(state, &probe) : error;
+        error = failed(state, open_probe(state, name, 0, &probe) && locked(&probe, false, 1));
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    if (MPI_SUCCESS == error && 0 != number) {
+        error = ompi_common_cryptmpio_agree(state->fh, root ? failed(state, locked(&probe, true, 2)) : MPI_SUCCESS);
+        error = MPI_SUCCESS == error && !root ? failed(state, locked(&probe, false, 2)) : error;
+        error = ompi_common_cryptmpio_agree(state->fh, error);
     }
     if (probe.data_fd >= 0) {
         close(probe.data_fd);
@@ -168,17 +156,3 @@ static int probe_bytes(ompi_common_cryptmpio_file_t *state)
     return error;
 }
 
-int ompi_common_cryptmpio_probe(ompi_common_cryptmpio_file_t *state)
-{
-    opal_cryptfile_storage_t *storage = &state->posix.super;
-    int error = probe_locks(state);
-
-    /* If one process has peers on another node, all have. */
-    if (MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh)) {
-        error = probe_bytes(state);
-    }
-    if (0 == state->fh->f_rank) {
-        (void) storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1);
-    }
-    return error;
-}

@@ -112,13 +112,17 @@ static bool is_empty(state_t *state)
     return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, &bytes) && 0 == bytes;
 }
 
-/* Has an encrypted file no data? */
-static bool holds_none(state_t *state, const file_scan_t *scan)
+/* How much data has an encrypted file? */
+static int find_bytes(state_t *state, file_scan_t *scan)
 {
     uint64_t end;
+    int rc = state->posix.super.size(&state->posix.super, &end);
 
-    return OPAL_CRYPT_OK == state->posix.super.size(&state->posix.super, &end) &&
-           0 == opal_cryptfile_geometry_size(&scan->beginning.geometry, end);
+    if (OPAL_CRYPT_OK == rc) {
+        scan->bytes = opal_cryptfile_geometry_size(&scan->beginning.geometry, end);
+        scan->empty = 0 == scan->bytes;
+    }
+    return rc;
 }
 
 /* No pipe, terminal, or device. */
@@ -160,6 +164,8 @@ static bool scan_encrypted(state_t *state, file_scan_t *scan)
     if (OPAL_CRYPT_OK == rc && magic && OPAL_CRYPTFILE_STATE_MAKING == said) {
         return true;
     }
+    scan->sealed = OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_STATE_SEALED == said;  /* while we have the file, nobody seals it */
+    rc = OPAL_CRYPT_OK == rc && magic ? find_bytes(state, scan) : rc;
     rc = OPAL_CRYPT_OK == rc && magic ? read_copies(state, scan) : rc;
     if (OPAL_CRYPT_ERR_CONFIG == rc) {
         refuse(state, scan, MPI_ERR_IO, "file-failed", "another version of ompi-crypt made it");
@@ -256,9 +262,9 @@ void ompi_common_cryptmpio_scan(ompi_common_cryptmpio_file_t *state, file_scan_t
         /* Pages are checked as they are read; with the file open for writing, no seal is left to check them against. */
         refuse(state, scan, MPI_ERR_AMODE, "file-seal", "crypt_seal_root is for opening with MPI_MODE_RDONLY");
     } else {
+        scan->empty = true;             /* unless it is encrypted */
         while (scan_once(state, scan, wanted)) {
             ompi_common_cryptmpio_posix_release(&state->posix);
         }
-        scan->empty = OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind || holds_none(state, scan);
     }
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The name is in the directory of the file itself, behind all links. */
-static int sync_names(const ompi_common_cryptmpio_file_t *state)
+static int sync_its_names(const ompi_common_cryptmpio_file_t *state)
 {
     char real[PATH_MAX];
 
@@ -26,7 +26,7 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
 
     if (NULL != state->posix.super.barrier) {
         rc = ompi_common_cryptmpio_posix_sync(&state->posix);
-        rc = OPAL_CRYPT_OK == rc ? sync_names(state) : rc;
+        rc = OPAL_CRYPT_OK == rc ? sync_its_names(state) : rc;
     }
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
@@ -43,7 +43,7 @@ static int make_file(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
     int rc = opal_cryptfile_make_begin(storage, map);
     rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_make_end(storage, map) : rc;
-    return OPAL_CRYPT_OK == rc ? sync_names(state) : rc;
+    return OPAL_CRYPT_OK == rc ? sync_its_names(state) : rc;
 }
 
 /* Does a place still have what was read there at opening? */
@@ -150,7 +150,7 @@ void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state)
 
 int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map)
 {
-    int error = state->making ? ompi_common_cryptmpio_join(state) : MPI_SUCCESS;
+    int error = state->making ? ompi_common_cryptmpio_join(state, MPI_SUCCESS) : MPI_SUCCESS;
     bool lost = false;
 
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {

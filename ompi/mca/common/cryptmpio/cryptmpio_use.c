@@ -5,7 +5,9 @@
  */
 #include "cryptmpio_internal.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,20 +118,26 @@ static int join_root(ompi_common_cryptmpio_file_t *state)
     return MPI_SUCCESS == error && state->posix.may_write ? ompi_common_cryptmpio_take(state) : error;
 }
 
-int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state)
+int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error)
 {
-    int error = 0 == state->fh->f_rank ? MPI_SUCCESS : join_root(state);
+    const bool root = 0 == state->fh->f_rank, writes = state->posix.may_write;
+    bool remote = state->posix.remote;      /* on any node */
 
+    if (MPI_SUCCESS == error) {
+        error = !root ? join_root(state) : writes ? ompi_common_cryptmpio_probe_begin(state) : MPI_SUCCESS;
+    }
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS != error || !state->posix.may_write) {
-        return error;
+    if (MPI_SUCCESS == error && writes) {
+        error = ompi_common_cryptmpio_agree_any(state->fh, root ? MPI_SUCCESS : ompi_common_cryptmpio_probe_lock(state), &remote);
+        /* If one process has peers on another node, all have. */
+        if (MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh)) {
+            error = ompi_common_cryptmpio_probe_bytes(state);
+        }
     }
-    error = ompi_common_cryptmpio_probe(state);
-    uint8_t remote = state->posix.remote;   /* on any node */
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, &remote, sizeof(remote))) {
-        error = MPI_ERR_INTERN;
+    if (root && writes) {
+        (void) state->posix.super.unlock(&state->posix.super, OMPI_CRYPTMPIO_LOCK_PROBE, 1);
     }
-    return MPI_SUCCESS == error && remote ? ompi_common_cryptmpio_presence(state) : error;
+    return MPI_SUCCESS == error && writes && remote ? ompi_common_cryptmpio_presence(state) : error;
 }
 
 /* ---- the engine ---- */
@@ -157,24 +165,45 @@ static int make_engine(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t
     return OPAL_CRYPT_OK;
 }
 
-/* Compare the rights of every process in every region; *able: this process may do everything. */
-static int compare_grants(ompi_common_cryptmpio_file_t *state, uint32_t regions, bool *able)
+/* The rights of this process in a region; *able: it may do everything there. */
+static unsigned right_in(const ompi_common_cryptmpio_file_t *state, uint32_t region, bool *able)
 {
-    uint8_t most[2 * OPAL_CRYPTFILE_REGIONS_MAX];       /* not malloc'd: the others would wait for one without memory */
+    bool encrypted = NULL != state->file && opal_cryptfile_map_of(state->file)->regions[region].encrypted;
 
-    *able = NULL != state->keys;
+    *able = NULL != state->keys && (!encrypted || OPAL_CRYPTFILE_GRANT_SEAL == state->keys[region].grant);
+    return NULL == state->keys ? 0 : encrypted ? (unsigned) state->keys[region].grant : 1;
+}
+
+/* Those of every process in every region: are they the same?  Of a few regions, they fit into one number: the largest of all
+ * and the smallest of all (negated) are the same.  Not malloc'd: the others would wait for one without memory. */
+static int compare_rights(ompi_common_cryptmpio_file_t *state, int error, uint32_t regions)
+{
+    enum { LOWEST, MOST, LEAST, VALUES, FEW = 15, BITS = 2 };
+    uint8_t most[2 * OPAL_CRYPTFILE_REGIONS_MAX];
+    int values[VALUES] = {0};
+    bool able = NULL != state->keys, here;
+
+    static_assert(OPAL_CRYPTFILE_GRANT_SEAL < 1 << BITS && FEW * BITS < 31, "rights of a few regions fit");
     for (uint32_t i = 0; i < regions; ++i) {
-        bool encrypted = NULL != state->file && opal_cryptfile_map_of(state->file)->regions[i].encrypted;
-        most[i] = NULL == state->keys ? 0 : encrypted ? (uint8_t) state->keys[i].grant : 1;
-        most[regions + i] = (uint8_t) (255 - most[i]);
-        *able = *able && (!encrypted || OPAL_CRYPTFILE_GRANT_SEAL == state->keys[i].grant);
+        const unsigned right = right_in(state, i, &here);
+        able = able && here;
+        most[i] = (uint8_t) right;
+        most[regions + i] = (uint8_t) (255 - right);
+        values[MOST] |= i < FEW ? (int) (right << (BITS * i)) : 0;
     }
-    const int rc = ompi_common_cryptmpio_max_bytes(state->fh, most, 2 * (size_t) regions);
-    state->uniform = true;
-    for (uint32_t i = 0; OMPI_SUCCESS == rc && i < regions; ++i) {
+    values[LEAST] = INT_MAX - values[MOST];
+    /* A process with all keys, or else one with any: extending needs none. */
+    values[LOWEST] = ompi_common_cryptmpio_rank_as_value(state->fh, able ? 2 : NULL != state->file ? 1 : 0);
+    error = ompi_common_cryptmpio_agree_values(state->fh, error, values, VALUES);
+    if (MPI_SUCCESS == error && regions > FEW && OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, most, 2 * (size_t) regions)) {
+        error = MPI_ERR_INTERN;
+    }
+    state->uniform = INT_MAX - values[LEAST] == values[MOST];
+    for (uint32_t i = FEW; i < regions; ++i) {
         state->uniform = state->uniform && 255 == most[i] + most[regions + i];
     }
-    return rc;
+    state->resizer = ompi_common_cryptmpio_rank_of_value(state->fh, values[LOWEST]);
+    return error;
 }
 
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
@@ -182,7 +211,6 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
 {
     uint32_t regions = map->region_count, block_bytes = 0;
     int rc = OPAL_CRYPT_OK;
-    bool able;
 
     for (uint32_t i = 0; i < regions; ++i) {
         block_bytes = map->regions[i].block_bytes > block_bytes ? map->regions[i].block_bytes : block_bytes;
@@ -192,15 +220,10 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
     } else {
         opal_cryptfile_map_destroy(map);
     }
-    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, errno));
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != compare_grants(state, regions, &able)) {
-        error = MPI_ERR_INTERN;
-    }
+    int error = compare_rights(state, ompi_common_cryptmpio_error(rc, errno), regions);
     if (MPI_SUCCESS == error) {
         state->encrypted = true;
         state->region_count = regions;
-        /* A process with all keys, or else one with any: extending needs none. */
-        state->resizer = ompi_common_cryptmpio_lowest(state->fh, able ? 2 : NULL != state->file ? 1 : 0);
         error = ompi_common_cryptmpio_spread(state->fh, block_bytes);
     }
     return error;
