@@ -131,8 +131,8 @@ static int open_copy(opening_t *o, opal_cryptfile_copy_t copy)
                                                    &bytes, &count);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = attribute ? opal_cryptfile_copy_judge(bytes, count, o->keystore, state)
-                       : opal_cryptfile_place_judge(bytes, count, &o->header, o->keystore, state);
+        rc = attribute ? opal_cryptfile_copy_judge(bytes, count, o->keystore, NULL, state)
+                       : opal_cryptfile_place_judge(bytes, count, &o->header, o->keystore, &o->copies[copy - 1], state);
         free(bytes);
     }
     return rc;

@@ -73,8 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         opal_crypt_le_put32(place + map_bytes, opal_cryptfile_crc(0, place, map_bytes));
     }
     memset(copies, 0, sizeof(copies));
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_place_judge(place, count, &header, NULL, &copies[OPAL_CRYPTFILE_COPY_PLACE_1]));
-    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(place, map_bytes, NULL,
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_place_judge(place, count, &header, NULL, NULL, &copies[OPAL_CRYPTFILE_COPY_PLACE_1]));
+    FUZZ_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(place, map_bytes, NULL, NULL,
                                                                &copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
     FUZZ_CHECK(OPAL_CRYPT_OK != opal_cryptfile_header_choose(copies, &header, &chosen, &differ, &why) && NULL != why.topic);
     if (NULL != copies[OPAL_CRYPTFILE_COPY_PLACE_1].map) {

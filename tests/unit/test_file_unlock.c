@@ -209,7 +209,7 @@ static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
             size_t count = opal_cryptfile_map_bytes(map);
             uint8_t *bytes = malloc(count);
             opal_cryptfile_map_write(map, bytes);
-            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore,
+            UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, NULL,
                                                                        &states[OPAL_CRYPTFILE_COPY_PLACE_0 + i]));
             free(bytes);
             if (0 == i) {

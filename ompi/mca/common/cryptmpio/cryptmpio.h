@@ -65,6 +65,7 @@ typedef struct ompi_common_cryptmpio_file {
     bool looked;                        /* more than that it is plain had to be found out: there may be locks */
     bool encrypted;                     /* the file is, on every process */
     bool fresh;                         /* this open made its map, from defaults, and nothing is written yet */
+    bool maker_seals;                   /* rank 0 has the key for what the defaults make */
     bool making;                        /* by this communicator, whose rank 0 holds the maker's lock */
     bool joined;                        /* other processes have made its map since this open */
     bool untested;                      /* on several nodes: whether they see one another's bytes could not be probed */

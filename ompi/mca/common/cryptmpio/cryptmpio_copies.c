@@ -17,10 +17,10 @@ int ompi_common_cryptmpio_judge_copies(const file_scan_t *scan, opal_cryptfile_c
 {
     opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     int rc = opal_cryptfile_copy_judge(scan->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
-                                       keystore, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
+                                       keystore, NULL, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
 
     for (int i = OPAL_CRYPTFILE_COPY_PLACE_0; i < OPAL_CRYPTFILE_COPIES && OPAL_CRYPT_OK == rc; ++i) {
-        rc = opal_cryptfile_place_judge(scan->copies[i], scan->sizes[i], &scan->beginning, keystore, &states[i]);
+        rc = opal_cryptfile_place_judge(scan->copies[i], scan->sizes[i], &scan->beginning, keystore, &states[i - 1], &states[i]);
     }
     return ompi_common_cryptmpio_error(rc, 0);
 }

@@ -77,6 +77,7 @@ typedef struct ompi_common_cryptmpio_scan {
     bool bare;                                  /* plain, empty, and its bytes would be refused, or are those of others */
     bool require;                               /* the parameter, as any process has it */
     bool seal, durable;                         /* the parameters, as rank 0 has them, for all */
+    bool held;                                  /* rank 0 may encrypt with the label */
     bool sealed;                                /* there is a seal */
     uint64_t bytes;                             /* of an encrypted file */
     opal_cryptfile_header_t beginning;          /* its header, if it is encrypted */

@@ -69,23 +69,34 @@ static int compare(const ompi_common_cryptmpio_file_t *state, const file_scan_t 
     return MPI_ERR_NOT_SAME;
 }
 
-/* Can the job create a file with rank 0's label, if it has one? */
+static bool is_flag(const bool *flag) { return *(const uint8_t *) flag <= 1; }
+
+static bool is_text(const char *text, size_t bytes) { return NULL != memchr(text, '\0', bytes); }
+
+/* Can the job create a file with rank 0's label, if it has one?  The others look into their keystores only if rank 0 lacks the key. */
 static int may_make(const ompi_common_cryptmpio_file_t *none_yet, const file_scan_t *wanted)
 {
+    const bool root = 0 == none_yet->fh->f_rank;
     file_scan_t scan = *wanted;
     ompi_common_cryptmpio_ask_t ask;
     opal_crypt_why_t why = {.topic = NULL};
-    int error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(none_yet->fh, 0, scan.label, sizeof(scan.label)) ? MPI_SUCCESS : MPI_ERR_INTERN;
-    bool plain, held;
+    int error = MPI_SUCCESS;
+    bool held;
 
-    scan.label[sizeof(scan.label) - 1] = '\0';
-    plain = '\0' == scan.label[0];
-    error = MPI_SUCCESS == error ? compare(none_yet, wanted, &scan) : error;
-    error = MPI_SUCCESS == error && !plain ? ompi_common_cryptmpio_usable(none_yet) : error;
-    if (MPI_SUCCESS == error && !plain && 0 == none_yet->fh->f_rank) {
+    if (root && '\0' != scan.label[0]) {
         error = ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_whole_algorithm(&ask, scan.algorithm, &why), &why);
+        scan.held = MPI_SUCCESS == error && ompi_common_cryptmpio_holds(scan.label);
     }
-    held = plain || (MPI_SUCCESS == error && ompi_common_cryptmpio_holds(scan.label));
+    if (OMPI_SUCCESS != ompi_common_cryptmpio_bcast(none_yet->fh, 0, &scan, sizeof(scan))
+        || !is_flag(&scan.held) || !is_text(scan.label, sizeof(scan.label)) || !is_text(scan.root, sizeof(scan.root))) {
+        error = MPI_ERR_INTERN;
+    }
+    error = MPI_SUCCESS == error ? compare(none_yet, wanted, &scan) : error;
+    held = MPI_SUCCESS == error && ('\0' == scan.label[0] || scan.held);
+    if (MPI_SUCCESS == error && '\0' != scan.label[0]) {
+        error = ompi_common_cryptmpio_usable(none_yet);
+        held = held || (MPI_SUCCESS == error && !root && ompi_common_cryptmpio_holds(scan.label));
+    }
     error = ompi_common_cryptmpio_agree_any(none_yet->fh, error, &held);
     return MPI_SUCCESS != error || held ? error
            : ompi_common_cryptmpio_told(none_yet, ompi_common_cryptmpio_no_holder(scan.label, &why), &why);
@@ -122,10 +133,6 @@ int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int
     return MPI_SUCCESS == error && makes ? may_make(&none_yet, &scan) : error;
 }
 
-static bool is_flag(const bool *flag) { return *(const uint8_t *) flag <= 1; }
-
-static bool is_text(const char *text, size_t bytes) { return NULL != memchr(text, '\0', bytes); }
-
 /* Is this a message that rank 0 can send? */
 static bool is_scan(const file_scan_t *scan)
 {
@@ -133,7 +140,7 @@ static bool is_scan(const file_scan_t *scan)
               && (OMPI_CRYPTMPIO_SCAN_REFUSED != scan->kind || scan->error > MPI_SUCCESS)
               && is_flag(&scan->empty) && is_flag(&scan->meant_plain) && is_flag(&scan->asked) && is_flag(&scan->bare)
               && is_flag(&scan->require) && is_flag(&scan->seal) && is_flag(&scan->durable)
-              && is_flag(&scan->sealed) && scan->bytes <= OPAL_CRYPTFILE_OFFSET_MAX
+              && is_flag(&scan->held) && is_flag(&scan->sealed) && scan->bytes <= OPAL_CRYPTFILE_OFFSET_MAX
               && is_text(scan->label, sizeof(scan->label)) && is_text(scan->algorithm, sizeof(scan->algorithm))
               && is_text(scan->root, sizeof(scan->root));
 
@@ -256,6 +263,7 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, looked
 
     if (0 == state->fh->f_rank && MPI_SUCCESS == error) {
         ompi_common_cryptmpio_scan(state, scan);
+        scan->held = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind && ompi_common_cryptmpio_holds(scan->label);
         more = more || OMPI_CRYPTMPIO_SCAN_PLAIN != scan->kind || scan->bare || scan->require || scan->seal || scan->durable;
     }
     error = ompi_common_cryptmpio_agree_any(state->fh, error, &more);
@@ -356,7 +364,9 @@ static int act(ompi_common_cryptmpio_file_t *state, looked_t *looked)
         error = open_encrypted(state, looked);
         break;
     case OMPI_CRYPTMPIO_SCAN_NEW:
+        state->maker_seals = scan->held;
         error = ompi_common_cryptmpio_set_default_map(state, scan->label, scan->algorithm, scan->block_size);
+        state->maker_seals = false;
         state->fresh = MPI_SUCCESS == error;
         break;
     default:

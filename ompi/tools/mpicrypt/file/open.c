@@ -140,8 +140,8 @@ static int judge_copy(mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
 
     if (OPAL_CRYPT_OK == rc) {
         opal_cryptfile_copy_state_t *state = &file->copies[copy];
-        rc = attribute ? opal_cryptfile_copy_judge(bytes, count, file->keystore, state)
-                       : opal_cryptfile_place_judge(bytes, count, &file->header, file->keystore, state);
+        rc = attribute ? opal_cryptfile_copy_judge(bytes, count, file->keystore, NULL, state)
+                       : opal_cryptfile_place_judge(bytes, count, &file->header, file->keystore, &file->copies[copy - 1], state);
         free(bytes);
     }
     return rc;

@@ -44,8 +44,8 @@ static bool copies_need(ompi_common_cryptmpio_posix_t *posix, const opal_cryptfi
                  : opal_cryptfile_place_read(&posix->super, header, (unsigned) i - OPAL_CRYPTFILE_COPY_PLACE_0, &bytes, &count);
 
         if (OPAL_CRYPT_OK == rc && NULL != bytes) {
-            rc = attribute ? opal_cryptfile_copy_judge(bytes, count, NULL, &state)
-                           : opal_cryptfile_place_judge(bytes, count, header, NULL, &state);
+            rc = attribute ? opal_cryptfile_copy_judge(bytes, count, NULL, NULL, &state)
+                           : opal_cryptfile_place_judge(bytes, count, header, NULL, NULL, &state);
             *readable = *readable || (OPAL_CRYPT_OK == rc && NULL != state.map);
             needs = needs || (OPAL_CRYPT_OK == rc && map_needs(state.map, label));
             opal_cryptfile_copy_free(&state);

@@ -127,14 +127,15 @@ bool opal_cryptfile_place_whole(const uint8_t *bytes, size_t count, const opal_c
 }
 
 int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header,
-                               opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *state)
+                               opal_cryptfile_keystore_t *keystore, const opal_cryptfile_copy_state_t *other,
+                               opal_cryptfile_copy_state_t *state)
 {
     int rc = OPAL_CRYPT_OK;
 
     memset(state, 0, sizeof(*state));
     if (opal_cryptfile_place_whole(bytes, count, header)) {
         rc = opal_cryptfile_copy_judge(bytes, opal_cryptfile_place_peek(bytes, &header->geometry),
-                                            keystore, state);
+                                       keystore, other, state);
     }
     state->present = true;
     return rc;

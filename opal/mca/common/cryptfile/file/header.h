@@ -71,7 +71,7 @@ bool opal_cryptfile_place_whole(const uint8_t *bytes, size_t count, const opal_c
 /* Judge the map in a place from `count` bytes of it.  One that is incomplete or another file's is only `present`.
  * Returns ERR_MEMORY or OK. */
 int opal_cryptfile_place_judge(const uint8_t *bytes, size_t count, const opal_cryptfile_header_t *header,
-                               opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *state);
+                               opal_cryptfile_keystore_t *keystore, const opal_cryptfile_copy_state_t *other, opal_cryptfile_copy_state_t *state);
 
 /* Which copy counts, once `verified` and `refused` say what any process found; the places are those
  * of the file.  *differ: another copy differs, and must be replaced.  With `why`: ERR_AUTH;

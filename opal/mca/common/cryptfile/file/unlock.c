@@ -194,8 +194,29 @@ int opal_cryptfile_map_lock(opal_cryptfile_map_t *map, uint32_t region, opal_cry
 
 /* ---- copies ---- */
 
+/* Keys of another copy with the same body, as far as they were wrapped in the same bytes. */
+static int keys_of_other(const opal_cryptfile_copy_state_t *other, opal_cryptfile_copy_state_t *state)
+{
+    if (NULL == other || !other->verified || NULL == other->map || 0 != memcmp(&other->head, &state->head, sizeof(state->head))) {
+        return OPAL_CRYPT_OK;
+    }
+    for (uint32_t i = 0; i < state->map->region_count; ++i) {
+        const opal_cryptfile_wrapped_t *a = state->map->regions[i].wrapped, *b = other->map->regions[i].wrapped;
+        const opal_cryptfile_key_t *key = &other->keys[i];
+        if (NULL == key->data_key || a->bytes != b->bytes || 0 != memcmp(a->blob, b->blob, a->bytes)) {
+            continue;
+        }
+        state->keys[i] = (opal_cryptfile_key_t){opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES), key->grant};
+        if (NULL == state->keys[i].data_key) {
+            return OPAL_CRYPT_ERR_MEMORY;
+        }
+        memcpy(state->keys[i].data_key, key->data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);
+    }
+    return OPAL_CRYPT_OK;
+}
+
 int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile_keystore_t *keystore,
-                              opal_cryptfile_copy_state_t *state)
+                              const opal_cryptfile_copy_state_t *other, opal_cryptfile_copy_state_t *state)
 {
     memset(state, 0, sizeof(*state));
     state->present = 0 != count;
@@ -212,8 +233,8 @@ int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile
     }
     if (OPAL_CRYPT_OK == rc) {
         state->keys = calloc(state->map->region_count, sizeof(*state->keys));
-        rc = NULL == state->keys ? OPAL_CRYPT_ERR_MEMORY
-                                 : opal_cryptfile_map_unlock(state->map, keystore, state->keys, &state->why);
+        rc = NULL == state->keys ? OPAL_CRYPT_ERR_MEMORY : keys_of_other(other, state);
+        rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_unlock(state->map, keystore, state->keys, &state->why) : rc;
         state->verified = OPAL_CRYPT_OK == rc;
         state->refused = OPAL_CRYPT_ERR_AUTH == rc;
     }
