@@ -52,8 +52,11 @@ int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, c
     if (OPAL_CRYPT_OK != rc && 0 == state->fh->f_rank) {
         ompi_common_cryptmpio_show(state, &why);
     }
-    return ompi_common_cryptmpio_add_regions(state, (const uint8_t *) &bytes, 0 == state->fh->f_rank ? sizeof(bytes) : 0,
-                                             ompi_common_cryptmpio_error(rc, 0));
+    if (OPAL_CRYPT_OK != rc) {          /* on all: they have rank 0's words */
+        ompi_common_cryptmpio_abandon(state);
+        return ompi_common_cryptmpio_error(rc, 0);
+    }
+    return ompi_common_cryptmpio_add_default(state, (const uint8_t *) &bytes, sizeof(bytes));
 }
 
 /* ---- the arguments of the call ---- */

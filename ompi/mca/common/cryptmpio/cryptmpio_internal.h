@@ -194,9 +194,12 @@ typedef struct ompi_common_cryptmpio_ask {
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error);
 
 /* Collective: keys and MACs of the regions from `old` on, for a map that is the same at every process; *keys is
- * malloc'd, or NULL if none is ours. */
-int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, uint32_t old,
+ * malloc'd, or NULL if none is ours.  `error`: of this process, so far.  The result is not agreed on yet. */
+int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
                                    opal_cryptfile_key_t **keys);
+
+/* Collective: the same for a file that this communicator makes, and one ask, which all processes have. */
+int ompi_common_cryptmpio_add_default(ompi_common_cryptmpio_file_t *state, const uint8_t *ask, size_t ask_bytes);
 
 /* One region for all bytes, asked for by rank 0. */
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,

@@ -132,8 +132,7 @@ static int add_all(opal_cryptfile_map_t *map, const uint8_t *asks, size_t count,
 /* ---- 3. ---- */
 
 /* No map is stored that a process cannot use.  A process without a region's key needs no cipher for it. */
-static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, uint32_t old,
-                         const opal_cryptfile_key_t *keys)
+static int check_ciphers(const opal_cryptfile_map_t *map, uint32_t old, const opal_cryptfile_key_t *keys)
 {
     bool there = true;
     unsigned seen = 0;
@@ -146,7 +145,7 @@ static int check_ciphers(const ompi_common_cryptmpio_file_t *state, const opal_c
             there = NULL != ompi_common_cryptmpio_provider(NULL, region->cipher);
         }
     }
-    return ompi_common_cryptmpio_agree(state->fh, there ? MPI_SUCCESS : MPI_ERR_ARG);
+    return there ? MPI_SUCCESS : MPI_ERR_ARG;
 }
 
 /* The map has no keys yet. */
@@ -164,7 +163,7 @@ static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryp
     if (OPAL_CRYPT_ERR_AUTH == rc) {
         rc = opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-map-geometry", "%s", "it has data, or others have it open");
     }
-    return ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, rc, &why));
+    return ompi_common_cryptmpio_told(state, rc, &why);
 }
 
 /* The same regions in a map for a file that is made anew: with another UUID, and no keys yet. */
@@ -256,16 +255,13 @@ static int want(const ompi_common_cryptmpio_file_t *state, const uint8_t *asks, 
                 opal_cryptfile_map_t **now, opal_cryptfile_map_t **map)
 {
     opal_crypt_why_t why = {.topic = NULL};
-    int error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_told(state, base_map(state, anew, now, map), &why));
+    int rc = base_map(state, anew, now, map);
+    const uint32_t old = OPAL_CRYPT_OK == rc ? (*map)->region_count : 0;
 
-    if (MPI_SUCCESS != error) {
-        return error;
-    }
-    const uint32_t old = (*map)->region_count;
     if (!anew) {
         memcpy(asked, state->asked, sizeof(state->asked));
     }
-    int rc = add_all(*map, asks, count, changed, asked, &why);
+    rc = OPAL_CRYPT_OK == rc ? add_all(*map, asks, count, changed, asked, &why) : rc;
     rc = OPAL_CRYPT_OK == rc ? keep_the_rest(*map, old, &why) : rc;
     rc = OPAL_CRYPT_OK == rc && *changed ? has_encrypted(*map, &why) : rc;
     if (OPAL_CRYPT_OK == rc && *changed && state->joined) {     /* its makers go on with the map that they know */
@@ -281,7 +277,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     opal_cryptfile_map_t *map = NULL, *now = NULL;
     opal_cryptfile_key_t *keys = NULL;
     bool changed = false, again = false, gone = false;      /* gone: the map of the engine */
-    int error = want(state, asks, count, anew, asked, &changed, &now, &map);
+    int error = want(state, asks, count, anew, asked, &changed, &now, &map), chosen = MPI_SUCCESS;
 
     if (MPI_SUCCESS != error || !changed) {
         opal_cryptfile_map_destroy(now);
@@ -301,16 +297,12 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     }
     ++map->generation;
     if (MPI_SUCCESS == error && anew) {
-        int rc = opal_cryptfile_geometry_choose(map, map_bytes_most(map));
-        error = ompi_common_cryptmpio_agree(state->fh, ompi_common_cryptmpio_error(rc, 0));
+        chosen = ompi_common_cryptmpio_error(opal_cryptfile_geometry_choose(map, map_bytes_most(map)), 0);
     }
-    error = MPI_SUCCESS != error ? error : state->posix.may_write ? ompi_common_cryptmpio_seal_map(state, map, old, &keys) : MPI_ERR_READ_ONLY;
-    if (MPI_SUCCESS == error) {
-        error = check_ciphers(state, map, old, keys);
-    }
-    if (MPI_SUCCESS == error) {
-        error = check_fits(state, map);
-    }
+    error = MPI_SUCCESS != error ? error : state->posix.may_write ? ompi_common_cryptmpio_seal_map(state, chosen, map, old, &keys) : MPI_ERR_READ_ONLY;
+    error = MPI_SUCCESS == error ? check_ciphers(map, old, keys) : error;
+    error = MPI_SUCCESS == error ? check_fits(state, map) : error;
+    error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_store(state, anew ? NULL : now, map);
         gone = anew && MPI_SUCCESS == error;
@@ -348,6 +340,15 @@ static int has_bytes(const ompi_common_cryptmpio_file_t *state, bool *has)
 
     *has = !state->making && ompi_common_cryptmpio_bytes(state, bytes) > 0;      /* remains of a maker are no data */
     return ompi_common_cryptmpio_agree_any(state->fh, error, has);
+}
+
+/* Of a file that is made: all processes have the same ask. */
+int ompi_common_cryptmpio_add_default(ompi_common_cryptmpio_file_t *state, const uint8_t *ask, size_t ask_bytes)
+{
+    int error = add_and_seal(state, ask, ask_bytes, true, false);
+
+    ompi_common_cryptmpio_abandon(state);
+    return error;
 }
 
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error)

@@ -189,36 +189,29 @@ static int exchange(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
 }
 
-int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map, uint32_t old,
+int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
                                    opal_cryptfile_key_t **keys)
 {
-    int *owners = calloc(map->region_count, sizeof(*owners));
+    int owners[OPAL_CRYPTFILE_REGIONS_MAX];     /* not malloc'd: the others would wait for one without memory */
     sealed_t *mine = calloc(map->region_count, sizeof(*mine));
     size_t count = 0;
     opal_crypt_why_t why = {.topic = NULL};
-    int error = ompi_common_cryptmpio_agree(state->fh, NULL == owners || NULL == mine ? MPI_ERR_NO_MEM : MPI_SUCCESS);
+    int rc = find_owners(state, map, old, owners, &why);
 
-    if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_told(state, find_owners(state, map, old, owners, &why), &why);
-        error = MPI_SUCCESS == error ? ompi_common_cryptmpio_told(state, inherit(state, old, map->region_count, keys), &why) : error;
-        error = ompi_common_cryptmpio_agree(state->fh, error);
-    }
-    if (MPI_SUCCESS == error) {
-        error = ompi_common_cryptmpio_told(state, seal_mine(state, map, old, owners, *keys, mine, &count, &why), &why);
-        error = ompi_common_cryptmpio_agree(state->fh, error);
-    }
+    rc = OPAL_CRYPT_OK == rc ? NULL == mine ? OPAL_CRYPT_ERR_MEMORY : inherit(state, old, map->region_count, keys) : rc;
+    rc = OPAL_CRYPT_OK == rc && MPI_SUCCESS == error ? seal_mine(state, map, old, owners, *keys, mine, &count, &why) : rc;
+    error = MPI_SUCCESS == error ? ompi_common_cryptmpio_told(state, rc, &why) : error;
+    error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
         error = exchange(state, map, owners, mine, count);
-        int rc = MPI_SUCCESS != error ? OPAL_CRYPT_OK : opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
+        rc = MPI_SUCCESS != error ? OPAL_CRYPT_OK : opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
         if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* we hold none of them */
             opal_cryptfile_keys_free(*keys, map->region_count);
             *keys = NULL;
             rc = OPAL_CRYPT_OK;
         }
         error = MPI_SUCCESS == error ? ompi_common_cryptmpio_told(state, rc, &why) : error;
-        error = ompi_common_cryptmpio_agree(state->fh, error);
     }
-    free(owners);
     free(mine);
     return error;
 }

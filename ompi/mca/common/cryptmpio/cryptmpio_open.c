@@ -206,9 +206,11 @@ static int judge_together(const ompi_common_cryptmpio_file_t *state, int error, 
 {
     const file_scan_t *scan = &looked->scan;
 
-    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind) {
+    if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
         error = ompi_common_cryptmpio_usable(state);
-        error = MPI_SUCCESS == error ? ompi_common_cryptmpio_judge_copies(scan, looked->states) : error;
+    }
+    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind) {
+        error = ompi_common_cryptmpio_judge_copies(scan, looked->states);
     }
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         looked->seen[2 * i] = looked->states[i].verified;
