@@ -10,16 +10,19 @@
 
 /* ---- data ---- */
 
-int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes)
+uint64_t opal_cryptfile_size_to(const opal_cryptfile_t *file, uint64_t end)
 {
     const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(file);
+    uint64_t most = opal_cryptfile_geometry_most(geometry), bytes = opal_cryptfile_geometry_size(geometry, end);
+
+    return bytes < most ? bytes : most;
+}
+
+int opal_cryptfile_size(opal_cryptfile_t *file, uint64_t *bytes)
+{
     int rc = file->storage->size(file->storage, bytes);
 
-    if (OPAL_CRYPT_OK == rc) {
-        uint64_t most = opal_cryptfile_geometry_most(geometry);
-        *bytes = opal_cryptfile_geometry_size(geometry, *bytes);
-        *bytes = *bytes < most ? *bytes : most;
-    }
+    *bytes = OPAL_CRYPT_OK == rc ? opal_cryptfile_size_to(file, *bytes) : *bytes;
     return rc;
 }
 

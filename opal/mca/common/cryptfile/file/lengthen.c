@@ -123,12 +123,12 @@ static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
 static int find_work(lengthening_t *l)
 {
     const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(l->file);
-    uint64_t bytes;
-    int rc = opal_cryptfile_size(l->file, &l->now);
+    uint64_t bytes = 0;
+    int rc = l->file->storage->size(l->file->storage, &bytes);
 
     l->last = 0;
     l->fresh = false;
-    rc = OPAL_CRYPT_OK == rc ? l->file->storage->size(l->file->storage, &bytes) : rc;
+    l->now = opal_cryptfile_size_to(l->file, bytes);
     if (OPAL_CRYPT_OK != rc || l->end <= l->now) {
         return rc;
     }
