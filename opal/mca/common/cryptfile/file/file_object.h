@@ -92,9 +92,9 @@ static inline const opal_cryptfile_geometry_t *opal_cryptfile_geometry_of(const 
 
 /* Set the file's size. */
 int opal_cryptfile_size_set(opal_cryptfile_t *file, uint64_t bytes);
-/* How many bytes there are from an offset to the end of its group, which no block crosses. */
 /* The size of a file that ends at `end` on the storage. */
 uint64_t opal_cryptfile_size_to(const opal_cryptfile_t *file, uint64_t end);
+/* How many bytes there are from an offset to the end of its group, which no block crosses. */
 uint64_t opal_cryptfile_group_left(const opal_cryptfile_t *file, uint64_t offset);
 
 /* The position of a region's first byte from this offset on in the region's stream, which is cut into blocks; and the
