@@ -222,10 +222,10 @@ static inline const char *one_open(const one_image_t *image, const uint8_t *attr
         uint64_t at = opal_cryptfile_geometry_map_at(geometry, i);
         size_t count = at + OPAL_CRYPTFILE_MAP_HEAD_BYTES > ONE_CAPACITY ? 0 : opal_cryptfile_place_peek(image->bytes + at, geometry) + 4;
         count = at + count > ONE_CAPACITY ? 0 : count;
-        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_place_judge(image->bytes + at, count, &opened->header, keystore,
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_place_judge(image->bytes + at, count, &opened->header, keystore, NULL,
                                                                  &opened->copies[OPAL_CRYPTFILE_COPY_PLACE_0 + i]));
     }
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(attribute, attribute_bytes, keystore,
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(attribute, attribute_bytes, keystore, NULL,
                                                                  &opened->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]));
     rc = opal_cryptfile_header_choose(opened->copies, &opened->header, &opened->chosen, &opened->differ, &opened->why);
     UNIT_CHECK(OPAL_CRYPT_OK == rc || NULL != opened->why.topic);
