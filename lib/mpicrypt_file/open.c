@@ -43,7 +43,8 @@ static int open_refuse_errno(const opening_t *o) { return mpicrypt_fail_errno(o-
 
 /* ---- is it one of ours? ---- */
 
-static int open_plain(const opening_t *o)
+/* `old`: it begins as a second file of a development version. */
+static int open_plain(const opening_t *o, bool old)
 {
     uint8_t *bytes = NULL;
     size_t count = 0;
@@ -51,7 +52,11 @@ static int open_plain(const opening_t *o)
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_attribute_read(&o->file->posix, &bytes, &count)) {
         return open_refuse_errno(o);
     }
+    old = old || opal_cryptfile_header_old(bytes, count);
     free(bytes);
+    if (old) {
+        return open_refuse(o, MPICRYPT_FILE_ERR_FORMAT, "it was encrypted by a development version: decrypt it with that version");
+    }
     if (0 != count) {
         return open_refuse(o, MPICRYPT_FILE_ERR_FORGED, "it has the attribute of an encrypted file, but does not begin like one");
     }
@@ -270,7 +275,8 @@ static int open_any(opening_t *o)
                              o->file->name, "it is not a regular file");
     }
     int rc = opal_cryptfile_beginning_read(&o->file->posix.super, &magic, &o->header, &o->state);
-    return OPAL_CRYPT_ERR_STORAGE == rc && !magic ? open_refuse_errno(o) : magic ? open_encrypted(o) : open_plain(o);
+    return OPAL_CRYPT_ERR_STORAGE == rc && !magic ? open_refuse_errno(o) : magic ? open_encrypted(o)
+           : open_plain(o, OPAL_CRYPT_ERR_CONFIG == rc);
 }
 
 int mpicrypt_open(int fd, const char *path, const char *name, const mpicrypt_asked_t *asked, mpicrypt_file_t **file,

@@ -243,6 +243,29 @@ static void default_map(const char *directory)
 
 /* ---- an older map ---- */
 
+/* The link by which the file was opened leads elsewhere when the map is stored. */
+static void relinked(const char *directory)
+{
+    char link[1024];
+
+    MPI_File f = open_as(directory, "linked", "other");
+    MT_MPI(MPI_File_close(&f));
+    snprintf(link, sizeof(link), "%s/link", directory);
+    MT_CHECK(0 != mt_rank || (0 == truncate(path, 0) && 0 == symlink(path, link)), "no link");
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    f = open_as(directory, "link", "lab");
+    MT_CHECK(0 != mt_rank || (0 == unlink(link) && 0 == symlink("nowhere", link)), "no other link");
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    MT_MPI(set_run(f, 0, REGION, "lab", "aes-128-gcm", true));
+    write_is(f, 0, MPI_SUCCESS, "writing after the link was changed");
+    close_and_look(&f, directory, "linked", "a file behind a link");
+    f = open_as(directory, "linked", NULL);
+    read_is(f, 0, MPI_SUCCESS, "reading what was behind the link");
+    MT_CHECK(0 == memcmp(again, secret, SECRET), "other bytes behind the link");
+    MT_MPI(MPI_File_close(&f));
+    mt_group("a link that is changed while the file is open");
+}
+
 static void rest_is_last(const char *directory)
 {
     MPI_File f = open_as(directory, "rest", NULL);
@@ -446,6 +469,7 @@ int main(int argc, char **argv)
     another_label(argv[1]);
     empty_map(argv[1]);
     default_map(argv[1]);
+    relinked(argv[1]);
     rest_is_last(argv[1]);
     failed_map(argv[1]);
     misspelt(argv[1]);

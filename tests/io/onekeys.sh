@@ -339,3 +339,24 @@ done
 must file cp --new-key "$(here beside)" "$(here beside.copy)"
 is small beside.copy
 [ "$(cat beside.mpicrypt)" = nothing ] || fail "what lies beside it was changed"
+
+echo "--- files of development versions"
+old() { printf 'MPICRYPT\1\0%b\0%500s' "\\$1" ''; }     # old KIND: how a map (1), its digest (2) and the second file (3) began
+old 3 > second
+olds=second
+for kind in 1 2; do
+    cp plain attribute$kind
+    if python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.mpicrypt.map", sys.stdin.buffer.read())' attribute$kind < <(old $kind)
+    then olds+=" attribute$kind"; else echo "not tried: attributes, which the file system has none of"; fi
+done
+before=$(sha256sum $olds)
+for name in $olds; do
+    for verb in info verify seal rekey reencrypt "cp --new-key" decrypt; do
+        to=(); case $verb in cp*|decrypt) to=("$(here third)") ;; esac
+        found="its attribute user.mpicrypt.map"; [ $name != second ] || found="its first bytes"
+        must_refuse "$(here $name): it was encrypted by a development version (found: $found), and this version cannot read it: decrypt it with that version" \
+            file $verb "$(here $name)" ${to[@]+"${to[@]}"}
+    done
+done
+[ "$(sha256sum $olds)" = "$before" ] && [ -z "$(compgen -G 'third*')$(parts)" ] || fail "something was changed or left"
+must_refuse "it is not encrypted" file verify "$(here plain)"

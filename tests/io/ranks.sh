@@ -38,8 +38,10 @@ for rank in 0 2; do
     must_refuse "components that can encrypt are not selected" late $rank "${others[@]}"
     looked
     [ -n "$romio" ] || continue
-    must late $rank --mca io "ompio,$romio" --mca io_${romio}_priority 90
-    looked
+    for priorities in "30 90" "200 150" "-1 -5"; do     # Open MPI takes those from 0 to 100
+        must late $rank --mca io "ompio,$romio" --mca io_ompio_priority ${priorities% *} --mca io_${romio}_priority ${priorities#* }
+        looked
+    done
 done
 
 echo "--- other components on one rank"

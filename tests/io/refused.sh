@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # What is refused, and with which message: plaintext messages between nodes, no
-# key, plain files where they are not wanted, components
+# key, plain files where they are not wanted, files of development versions, components
 # that know nothing of encrypted files.
 . "$SRC/tests/io/common.sh"
 
@@ -175,6 +175,38 @@ for setting in "fs_crypt_key_label lab" "fs_crypt_require 1" "fs_crypt_seal 1"; 
 done
 
 find_romio
+# Files of development versions: neither read nor written to, whatever they are meant to be.
+marked() { # marked FILE KIND: with the attribute as it was
+    python3 -c "import os, sys; os.setxattr(sys.argv[1], 'user.mpicrypt.map', b'MPICRYPT\\1\\0' + bytes([int(sys.argv[2]), 0]) + bytes(68))" "$1" "$2"
+}
+refuses_old() { # refuses_old FOUND COMMAND...
+    local found=$1 before; shift
+    before=$(cksum old/$name)
+    must_refuse "was encrypted by a development version" "$@"
+    must_refuse "found:  its $found" "$@"
+    [ "$(cksum old/$name)" = "$before" ] || fail "$*: the file was changed"
+}
+reads() { vcluster mpirun -n 2 "$@" "$program" read "$CASE_DIR/plain" "$CASE_DIR/old/$name"; }
+deletes() { vcluster mpirun -n 1 "$@" "$program" delete "$CASE_DIR/plain" "$CASE_DIR/old/$name"; }
+mkdir old; cp plain old/map; cp plain old/digest; : > old/emptied
+printf 'MPICRYPT\1\0\3\0' > old/second; truncate -s 4096 old/second
+names="second map digest emptied"
+marked old/map 1 && marked old/digest 2 && marked old/emptied 1 || names=second
+[ "$names" != second ] || echo "not tried: old attributes, which this file system does not have"
+for name in $names; do
+    found="attribute user.mpicrypt.map"; [ $name != second ] || found="first bytes"
+    refuses_old "$found" reads
+    refuses_old "$found" reads --mca fs_crypt_plain_paths "$CASE_DIR/old/*"
+    refuses_old "$found" vcluster mpirun -n 2 --mca fs_crypt_key_label lab "$program" over "$CASE_DIR/plain" "$CASE_DIR/old/$name"
+done
+for name in $(grep -ow map <<<"$names"); do
+    for others in ${romio:+"io $romio"} "fs ufs"; do
+        must_fail reads --mca $others
+        must_fail deletes --mca $others
+        [ -e old/$name ] || fail "$others: old/$name was deleted"
+    done
+done
+
 # Components that know nothing of encrypted files: neither opened nor deleted,
 # and no new file is in clear that was to be encrypted.
 rm -f file

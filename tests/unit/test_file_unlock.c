@@ -117,6 +117,58 @@ static void case_forged(opal_cryptfile_map_t *map)
     UNIT_CHECK(0 == accepted && OPAL_CRYPT_OK == try(map, NULL, 0));
 }
 
+static bool judged(const opal_cryptfile_map_t *map, const opal_cryptfile_copy_state_t *other, opal_cryptfile_copy_state_t *state)
+{
+    size_t count = opal_cryptfile_map_bytes(map);
+    uint8_t *bytes = malloc(count);
+
+    opal_cryptfile_map_write(map, bytes);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_copy_judge(bytes, count, keystore, other, state));
+    free(bytes);
+    why_not = state->why;
+    return state->verified;
+}
+
+/* The same, refused. */
+static bool forged_after(const opal_cryptfile_map_t *map, const opal_cryptfile_copy_state_t *other, const char *topic, uint32_t region)
+{
+    opal_cryptfile_copy_state_t state;
+    bool is = !judged(map, other, &state) && refused(state.refused ? OPAL_CRYPT_ERR_AUTH : OPAL_CRYPT_OK, topic, region);
+
+    opal_cryptfile_copy_free(&state);
+    return is;
+}
+
+static void case_copies(opal_cryptfile_map_t *map, const opal_cryptfile_key_t *made)
+{
+    opal_cryptfile_copy_state_t first, second;
+    unsigned wrong = 0;
+
+    UNIT_GROUP("a second copy takes the keys of the first, unless they prove nothing there, and each of its MACs is checked");
+    UNIT_CHECK(judged(map, NULL, &first));
+    unsigned before = unwraps();
+    for (unsigned recovered = 0; recovered < 2; ++recovered) {
+        first.recovered = recovered;
+        UNIT_CHECK(judged(map, &first, &second) && !second.recovered && before + 2 * recovered == unwraps());
+        for (uint32_t i = 0; i < REGIONS; ++i) {
+            wrong += 0 != memcmp(second.keys[i].data_key, made[i].data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);
+        }
+        opal_cryptfile_copy_free(&second);
+    }
+    first.recovered = false;
+    for (uint32_t i = 0; i < REGIONS; ++i) {
+        opal_cryptfile_region_t *region = &map->regions[i];
+        region->mac[i % OPAL_CRYPTFILE_MAP_MAC_BYTES] ^= 1;
+        wrong += !forged_after(map, &first, "file-map-forged", i);
+        region->mac[i % OPAL_CRYPTFILE_MAP_MAC_BYTES] ^= 1;
+        region->wrapped->blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + i % 40] ^= 1;
+        wrong += !forged_after(map, &first, "file-map-other-key", i);
+        region->wrapped->blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + i % 40] ^= 1;
+    }
+    UNIT_CHECK(0 == wrong);
+    opal_cryptfile_copy_free(&first);
+}
+
 /* A map that was verified, and one more region. */
 static void case_known(opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
@@ -261,6 +313,7 @@ int main(void)
     seal(map, keys);
     case_all(map, keys);
     case_forged(map);
+    case_copies(map, keys);
     case_known(map, keys);
     case_extensions(map, keys);
     case_versions(map, keys);

@@ -160,7 +160,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
                               opal_cryptfile_key_t *keys);
 
 /* Local: mark the file as in use.  Reports why it cannot be used. */
-int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state);
+int ompi_common_cryptmpio_take(ompi_common_cryptmpio_file_t *state);
 
 /* Collective, with the file in use.  *alone: no other handle has it, or can until ompi_common_cryptmpio_together. */
 int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone);

@@ -328,8 +328,10 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, looked_t *looked)
     int best = -1, error;
 
     state->encrypted = true;
-    state->beginning = scan->beginning;         /* the map has the same one */
     error = ompi_common_cryptmpio_choose_copy(state, scan, looked->seen, looked->states, &best, &differ);
+    if (MPI_SUCCESS == error) {
+        state->beginning = scan->beginning;     /* the verified map has the same one */
+    }
     error = MPI_SUCCESS == error ? ompi_common_cryptmpio_has_label(state, looked->states[best].map, scan) : error;
     error = ompi_common_cryptmpio_join(state, error);
     if (MPI_SUCCESS == error && differ && writes) {

@@ -5,6 +5,7 @@
  * docs/design/012-one-file.rst, "Plain or encrypted", says why:
  *
  *     it begins with the magic                     being made: begin.  Else encrypted, if header and maps are whole
+ *     it, or its attribute, begins as an old map   refused
  *     it has the attribute of an encrypted file    not made: begin.  Else another program overwrote it: refused
  *     it has bytes                                 512 zeros: begin.  Else plain
  *     it is empty                                  a writer with a label: begin.  Else plain
@@ -238,6 +239,12 @@ static bool scan_once(state_t *state, file_scan_t *scan, bool wanted)
     }
     const int error = errno;
     if (!is_file(state)) {
+        return false;
+    }
+    const bool began = OPAL_CRYPT_ERR_CONFIG == rc;
+    if (began || (OPAL_CRYPT_OK == rc && !magic
+                  && opal_cryptfile_header_old(scan->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE]))) {
+        refuse(state, scan, MPI_ERR_IO, "file-old", began ? "its first bytes" : "its attribute " OMPI_CRYPTMPIO_ATTRIBUTE);
         return false;
     }
     if (OPAL_CRYPT_OK != rc) {

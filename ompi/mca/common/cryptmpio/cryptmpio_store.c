@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name is in the directory of the file itself, behind all links. */
-static int sync_its_names(const ompi_common_cryptmpio_file_t *state)
-{
-    char real[PATH_MAX];
-
-    return NULL == realpath(state->path, real) ? OPAL_CRYPT_ERR_STORAGE : ompi_common_cryptmpio_posix_sync_names(real);
-}
-
 /* Make the map survive a power failure, with all names that lead to it. */
 static int keep_map(ompi_common_cryptmpio_file_t *state)
 {
@@ -26,7 +18,7 @@ static int keep_map(ompi_common_cryptmpio_file_t *state)
 
     if (NULL != state->posix.super.barrier) {
         rc = ompi_common_cryptmpio_posix_sync(&state->posix);
-        rc = OPAL_CRYPT_OK == rc ? sync_its_names(state) : rc;
+        rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->path) : rc;
     }
     return ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
@@ -43,7 +35,7 @@ static int make_file(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
     int rc = opal_cryptfile_make_begin(storage, map);
     rc = OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_attribute_write(&state->posix, map) : rc;
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_make_end(storage, map) : rc;
-    return OPAL_CRYPT_OK == rc ? sync_its_names(state) : rc;
+    return OPAL_CRYPT_OK == rc ? ompi_common_cryptmpio_posix_sync_names(state->path) : rc;
 }
 
 /* Does a place still have what was read there at opening? */

@@ -39,12 +39,25 @@ int ompi_common_cryptmpio_show_errno(const ompi_common_cryptmpio_file_t *state, 
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
+/* Rank 0 of writers keeps the name of the file itself, behind all links: later ones may lead elsewhere, and its directory is
+ * synced. */
+static void keep_name(ompi_common_cryptmpio_file_t *state)
+{
+    char *real = 0 == state->fh->f_rank && state->posix.may_write ? realpath(state->path, NULL) : NULL;
+
+    if (NULL != real) {
+        free(state->path);
+        state->path = real;
+    }
+}
+
 /* A reader may do without locks, and keeps the file that it has open if others replace it. */
-int ompi_common_cryptmpio_take(const ompi_common_cryptmpio_file_t *state)
+int ompi_common_cryptmpio_take(ompi_common_cryptmpio_file_t *state)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
     opal_crypt_why_t why;
 
+    keep_name(state);
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&state->posix, state->path, false, &use) && state->posix.may_write) {
         return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
@@ -165,6 +178,15 @@ static int make_engine(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t
     return OPAL_CRYPT_OK;
 }
 
+/* Of a file that was made anew with labels of which this process holds none: what it wrote as before could never be read. */
+static void drop_engine(ompi_common_cryptmpio_file_t *state)
+{
+    opal_cryptfile_keys_free(state->keys, opal_cryptfile_map_of(state->file)->region_count);
+    state->keys = NULL;
+    opal_cryptfile_destroy(state->file);
+    state->file = NULL;
+}
+
 /* The rights of this process in a region; *able: it may do everything there. */
 static unsigned right_in(const ompi_common_cryptmpio_file_t *state, uint32_t region, bool *able)
 {
@@ -181,11 +203,11 @@ static int compare_rights(ompi_common_cryptmpio_file_t *state, int error, uint32
     enum { LOWEST, MOST, LEAST, VALUES, FEW = 15, BITS = 2 };
     uint8_t most[2 * OPAL_CRYPTFILE_REGIONS_MAX];
     int values[VALUES] = {0};
-    bool able = NULL != state->keys, here;
+    bool able = MPI_SUCCESS == error && NULL != state->keys, here = false;
 
     static_assert(OPAL_CRYPTFILE_GRANT_SEAL < 1 << BITS && FEW * BITS < 31, "rights of a few regions fit");
     for (uint32_t i = 0; i < regions; ++i) {
-        const unsigned right = right_in(state, i, &here);
+        const unsigned right = MPI_SUCCESS == error ? right_in(state, i, &here) : 0;    /* the engine may have fewer regions */
         able = able && here;
         most[i] = (uint8_t) right;
         most[regions + i] = (uint8_t) (255 - right);
@@ -198,12 +220,15 @@ static int compare_rights(ompi_common_cryptmpio_file_t *state, int error, uint32
     if (MPI_SUCCESS == error && regions > FEW && OMPI_SUCCESS != ompi_common_cryptmpio_max_bytes(state->fh, most, 2 * (size_t) regions)) {
         error = MPI_ERR_INTERN;
     }
+    if (MPI_SUCCESS != error) {
+        return error;
+    }
     state->uniform = INT_MAX - values[LEAST] == values[MOST];
     for (uint32_t i = FEW; i < regions; ++i) {
         state->uniform = state->uniform && 255 == most[i] + most[regions + i];
     }
     state->resizer = ompi_common_cryptmpio_rank_of_value(state->fh, values[LOWEST]);
-    return error;
+    return MPI_SUCCESS;
 }
 
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
@@ -218,6 +243,9 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
     if (NULL != keys) {
         rc = make_engine(state, map, keys);
     } else {
+        if (NULL != state->file && 0 != memcmp(opal_cryptfile_map_of(state->file)->uuid, map->uuid, sizeof(map->uuid))) {
+            drop_engine(state);
+        }
         opal_cryptfile_map_destroy(map);
     }
     int error = compare_rights(state, ompi_common_cryptmpio_error(rc, errno), regions);

@@ -160,7 +160,7 @@ static void show(const char *topic, const char *path, missing_t missing, int ran
 
 typedef enum { ANYBODY, OMPIO, NOBODY } who_t;
 
-/* A component's `priority` or `delete_priority`; false: unknown. */
+/* A component's `priority` or `delete_priority`, as Open MPI compares it; false: unknown. */
 static bool find_priority(const char *component, const char *which, int *priority)
 {
     const mca_base_var_storage_t *value = NULL;
@@ -169,11 +169,11 @@ static bool find_priority(const char *component, const char *which, int *priorit
     if (index < 0 || OPAL_SUCCESS != mca_base_var_get_value(index, &value, NULL, NULL) || NULL == value) {
         return false;
     }
-    *priority = value->intval;
+    *priority = value->intval < 0 ? 0 : value->intval > 100 ? 100 : value->intval;
     return true;
 }
 
-/* Could this process take another component than io/ompio?  If not, fs/crypt gets every file and looks into it after it was
+/* Could this process take another component than io/ompio?  (The order of components decides between equal ones.)  If not, fs/crypt gets every file and looks into it after it was
  * opened: on one process, through the descriptor that is used. */
 static bool may_go_past(const char *which)
 {
@@ -241,7 +241,8 @@ static who_t agree(struct ompi_file_t *file)
         return alone(file, where, lacks);
     }
     missing_t missing = find_components();
-    const bool ours = asks(file->super.s_info) || ((NOTHING != missing || may_go_past("priority")) && leads_to_encrypted(path));
+    const bool looks = NOTHING != missing || may_go_past("priority");
+    const bool ours = asks(file->super.s_info) || (looks && leads_to_encrypted(path));
     const int mine[VALUES] = {ours, (int) missing, -(int) missing, NOTHING == missing ? -1 : ompi_comm_rank(comm)};
     int most[VALUES];
 
@@ -253,8 +254,9 @@ static who_t agree(struct ompi_file_t *file)
         (void) opal_cryptproc_show_once(HELP, "calls-differ", path, opal_process_info.nodename, ompi_comm_rank(comm));
         return NOBODY;
     }
-    return decide(path, 0 != most[OURS], (missing_t) most[MOST], (missing_t) -most[LEAST], most[LACKS],
-                  0 == ompi_comm_rank(comm));
+    who_t who = decide(path, 0 != most[OURS], (missing_t) most[MOST], (missing_t) -most[LEAST], most[LACKS],
+                       0 == ompi_comm_rank(comm));
+    return ANYBODY == who && !looks ? OMPIO : who;      /* also if io/ompio does not want it */
 }
 
 static bool may_have(const struct guard *guard, who_t who)
@@ -301,14 +303,15 @@ static int delete_query(struct guard *guard, const char *path, struct opal_info_
 {
     missing_t missing = find_components();
 
-    if ((NOTHING != missing || may_go_past("delete_priority")) && leads_to_encrypted(path)) {
-        if (!may_have(guard, NOTHING == missing ? OMPIO : NOBODY)) {
-            if (guard == guards && NOTHING != missing) {
-                show("no-component", path, missing, -1, true);
-            }
-            *usable = false;
-            return OMPI_SUCCESS;
+    const bool looks = NOTHING != missing || may_go_past("delete_priority");
+    who_t who = looks && !leads_to_encrypted(path) ? ANYBODY : NOTHING == missing ? OMPIO : NOBODY;
+
+    if (!may_have(guard, who)) {
+        if (guard == guards && NOBODY == who) {
+            show("no-component", path, missing, -1, true);
         }
+        *usable = false;
+        return OMPI_SUCCESS;
     }
     return guard->delete_query(path, info, data, usable, priority);
 }

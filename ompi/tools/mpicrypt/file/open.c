@@ -213,6 +213,24 @@ int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone)
                : refused_as(file, MPICRYPT_FILE_IS_BUSY, ompi_common_cryptmpio_posix_why_not(use), "");
 }
 
+static int refuse_old(const mpicrypt_file_t *file, const char *found)
+{
+    mpicrypt_file_finds(file->subject, MPICRYPT_FILE_IS_OTHER);
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: it was encrypted by a development version (found: %s), and this version cannot "
+                          "read it: decrypt it with that version", file->path, found);
+}
+
+static bool has_old_attribute(const mpicrypt_file_t *file)
+{
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+    bool has = OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_attribute_read(&file->posix, &bytes, &count)
+               && opal_cryptfile_header_old(bytes, count);
+
+    free(bytes);
+    return has;
+}
+
 /* Before any lock: another file may have other users. */
 static int is_ours(mpicrypt_file_t *file)
 {
@@ -225,6 +243,9 @@ static int is_ours(mpicrypt_file_t *file)
     }
     if (OPAL_CRYPT_ERR_STORAGE == rc) {
         return failed(file, strerror(errno), "");
+    }
+    if (OPAL_CRYPT_ERR_CONFIG == rc || has_old_attribute(file)) {
+        return refuse_old(file, OPAL_CRYPT_ERR_CONFIG == rc ? "its first bytes" : "its attribute " OMPI_CRYPTMPIO_ATTRIBUTE);
     }
     if (file->subject->found) {
         mpicrypt_file_finds(file->subject, MPICRYPT_FILE_IS_PLAIN);

@@ -30,6 +30,11 @@ void opal_cryptfile_header_write(const opal_cryptfile_header_t *header, uint8_t 
 
 /* Does a file begin like one of ours? */
 bool opal_cryptfile_header_magic(const uint8_t *bytes, size_t count);
+/* Were these the first bytes of a map (kind 1), its digest (2), or a second file FILE.mpicrypt (3) of a development version? */
+static inline bool opal_cryptfile_header_old(const uint8_t *bytes, size_t count)
+{
+    return count >= 12 && 0 == memcmp(bytes, "MPICRYPT\1\0", 10) && bytes[10] >= 1 && bytes[10] <= 3 && 0 == bytes[11];
+}
 /* ERR_CONFIG: of another version, whatever the rest says.  ERR_AUTH: not a header, or damaged. */
 int opal_cryptfile_header_parse(const uint8_t *bytes, size_t count, opal_cryptfile_header_t *header);
 
@@ -81,7 +86,8 @@ int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_C
 
 /* ---- on the storage (map_store.c) ---- */
 
-/* Read the start of the file.  *magic: it is like one of ours; else the rest is not set.  ERR_STORAGE, and the errors
+/* Read the start of the file.  *magic: it is like one of ours; else the rest is not set,
+ * and ERR_CONFIG says that it is the second file of a development version.  ERR_STORAGE, and the errors
  * of header_parse and state_parse. */
 int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header,
                                   opal_cryptfile_state_t *state);

@@ -28,7 +28,7 @@ int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic
 
     *magic = OPAL_CRYPT_OK == rc && opal_cryptfile_header_magic(bytes, sizeof(bytes));
     if (!*magic) {
-        return rc;
+        return OPAL_CRYPT_OK == rc && opal_cryptfile_header_old(bytes, sizeof(bytes)) ? OPAL_CRYPT_ERR_CONFIG : rc;
     }
     rc = opal_cryptfile_header_parse(bytes, sizeof(bytes), header);
     rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &end) : rc;

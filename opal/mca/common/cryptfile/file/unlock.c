@@ -194,16 +194,20 @@ int opal_cryptfile_map_lock(opal_cryptfile_map_t *map, uint32_t region, opal_cry
 
 /* ---- copies ---- */
 
-/* Keys of another copy with the same body, as far as they were wrapped in the same bytes. */
+/* Keys of another copy with the same body, as far as they were wrapped in the same bytes.  Only one of a region with the same
+ * MAC, which that copy's key has verified: others are unwrapped, and checked.  None of a copy with a key from its escrow alone:
+ * they prove nothing, and would be taken for the keystore's. */
 static int keys_of_other(const opal_cryptfile_copy_state_t *other, opal_cryptfile_copy_state_t *state)
 {
-    if (NULL == other || !other->verified || NULL == other->map || 0 != memcmp(&other->head, &state->head, sizeof(state->head))) {
+    if (NULL == other || !other->verified || other->recovered || NULL == other->map ||
+        0 != memcmp(&other->head, &state->head, sizeof(state->head))) {
         return OPAL_CRYPT_OK;
     }
     for (uint32_t i = 0; i < state->map->region_count; ++i) {
         const opal_cryptfile_wrapped_t *a = state->map->regions[i].wrapped, *b = other->map->regions[i].wrapped;
         const opal_cryptfile_key_t *key = &other->keys[i];
-        if (NULL == key->data_key || a->bytes != b->bytes || 0 != memcmp(a->blob, b->blob, a->bytes)) {
+        if (NULL == key->data_key || a->bytes != b->bytes || 0 != memcmp(a->blob, b->blob, a->bytes) ||
+            0 != memcmp(state->map->regions[i].mac, other->map->regions[i].mac, OPAL_CRYPTFILE_MAP_MAC_BYTES)) {
             continue;
         }
         state->keys[i] = (opal_cryptfile_key_t){opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES), key->grant};
