@@ -39,7 +39,7 @@ int ompi_common_cryptmpio_show_errno(const ompi_common_cryptmpio_file_t *state, 
     return ompi_common_cryptmpio_error(OPAL_CRYPT_ERR_STORAGE, error);
 }
 
-/* Rank 0 of writers keeps the name of the file itself, behind all links: later ones may lead elsewhere, and its directory is
+/* Rank 0 of writers keeps the name of the file itself, behind all links: these may lead elsewhere later, and its directory is
  * synced. */
 static void keep_name(ompi_common_cryptmpio_file_t *state)
 {

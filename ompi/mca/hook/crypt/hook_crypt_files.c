@@ -173,8 +173,8 @@ static bool find_priority(const char *component, const char *which, int *priorit
     return true;
 }
 
-/* Could this process take another component than io/ompio?  (The order of components decides between equal ones.)  If not, fs/crypt gets every file and looks into it after it was
- * opened: on one process, through the descriptor that is used. */
+/* Could this process take another component than io/ompio?  (Of those with the same priority, Open MPI's order decides.)
+ * If not, fs/crypt gets every file and looks into it after it was opened: on one process, through the descriptor that is used. */
 static bool may_go_past(const char *which)
 {
     int ours, other;
