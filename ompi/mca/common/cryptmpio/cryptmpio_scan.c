@@ -127,7 +127,7 @@ static int find_bytes(state_t *state, file_scan_t *scan)
 }
 
 /* No pipe, terminal, or device. */
-static bool is_file(const state_t *state)
+static bool is_regular(const state_t *state)
 {
     struct stat status;
 
@@ -238,7 +238,7 @@ static bool scan_once(state_t *state, file_scan_t *scan, bool wanted)
         return wanted && scan_plain(state, scan, was_empty);
     }
     const int error = errno;
-    if (!is_file(state)) {
+    if (!is_regular(state)) {
         return false;
     }
     const bool began = OPAL_CRYPT_ERR_CONFIG == rc;
@@ -259,7 +259,7 @@ void ompi_common_cryptmpio_scan(ompi_common_cryptmpio_file_t *state, file_scan_t
     const bool reads = !state->posix.may_write, meant = scan->meant_plain && reads;
     const bool wanted = '\0' != scan->root[0] || is_wanted(scan) || scan->require || scan->seal;
 
-    if (wanted && !is_file(state)) {
+    if (wanted && !is_regular(state)) {
         if ('\0' != scan->root[0] || (!meant && (is_wanted(scan) || scan->require || reads))) {
             refuse(state, scan, MPI_ERR_ACCESS, "file-failed", "it is no regular file, and cannot be encrypted");
         }
