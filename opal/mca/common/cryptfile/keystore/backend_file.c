@@ -7,6 +7,7 @@
  * call that uses it.
  */
 #include "key_file.h"
+#include "opal/mca/common/crypt/base/library.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #include <string.h>
@@ -92,8 +93,8 @@ static int file_create(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keyst
     if (OPAL_CRYPT_OK != rc || NULL == content) {
         return OPAL_CRYPT_OK != rc ? rc : OPAL_CRYPT_ERR_MEMORY;
     }
-    opal_crypt_random(content->key, sizeof(content->key));
-    rc = opal_cryptfile_fingerprint_of_key(content->key, record->fingerprint);
+    rc = opal_crypt_draw(content->key, sizeof(content->key));
+    rc = rc ? rc : opal_cryptfile_fingerprint_of_key(content->key, record->fingerprint);
     content->record = *record;
     rc = rc ? rc : opal_cryptfile_key_file_store(keystore, content, true, why);
     opal_crypt_secmem_free(content);
