@@ -31,6 +31,10 @@ for component in "$PREFIX"/lib/ompi-crypt/*.so; do
     only "$component" "${name}_component"
 done
 
+# Nothing of what writes keys down for a second reader (tests/second) is installed, and the core alone asks OpenSSL for secrets of TLS.
+must_fail grep -rlaF SECOND_KEYS "$PREFIX"
+must test "$(grep -rlaF keylog_callback "$PREFIX/lib" | sed 's/\.so.*//' | sort -u)" = "$PREFIX/lib/libmca_common_crypt"
+
 for library in "$PREFIX"/lib/libmca_common_crypt.so "$PREFIX"/lib/ompi-crypt/mca_aead_*.so; do
     readelf -d "$library" | grep -q NODELETE || fail "$library can be unloaded"
 done

@@ -10,6 +10,7 @@ vectors=$SRC/tests/vectors
 (cd "$vectors" && must sha256sum -c frozen.sha256)
 must python3 -B "$vectors/make_frame_v1.py" --check
 must python3 -B "$vectors/make_transport_v1.py" --check
+must python3 -B "$vectors/make_refused_v1.py" --check
 python3 -B "$vectors/records-v1.py" > "$CASE_DIR/records-v1.txt"
 must cmp "$CASE_DIR/records-v1.txt" "$vectors/records-v1.txt"
 mkdir "$CASE_DIR/file"
