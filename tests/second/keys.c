@@ -8,6 +8,7 @@
  *
  * to a file of this process in the directory that SECOND_KEYS names.  The product has no such path (shell/symbols).
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -18,6 +19,7 @@
 
 #include <openssl/core_names.h>
 #include <openssl/kdf.h>
+#include <openssl/params.h>
 
 #define FIELD 2048
 

@@ -110,7 +110,7 @@ class Reader:
 
     def __init__(self, keys):
         self.pairs = [(ends, how) for ends, hows in keys.pairs.items() for how in hows]
-        self.counts, self.streams = {"connections": 0, "bytes": 0}, []
+        self.counts, self.streams = {"directions": 0, "bytes": 0}, []
 
     def add(self, key, stream):
         if MAGIC in stream[:24]:
@@ -118,7 +118,7 @@ class Reader:
 
     def end(self):
         for stream in self.streams:
-            self.counts["connections"] += 1
+            self.counts["directions"] += 1
             self.direction(stream)
         return self.counts
 
