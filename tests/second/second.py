@@ -26,9 +26,14 @@ def refuse(condition, text):
         sys.exit("second: " + text)
 
 
-def streams(path):
-    """{(from, to): bytes}: address || port of both ends; each connection by its SYN."""
-    open_ones, done = {}, []
+def read(path, reader):
+    """Give the reader the bytes of each direction of each connection, as they come: it takes them out of the buffer."""
+    streams = {}
+
+    def end(stream, direction):
+        refuse(stream.early, "bytes are missing in the capture")
+        direction.end(stream.phase)
+
     for frame in packets(path):
         if frame[12:14] != b"\x08\x00" or frame[23] != 6:
             continue
@@ -37,14 +42,17 @@ def streams(path):
         key = (ip[12:16] + tcp[0:2], ip[16:20] + tcp[2:4])
         sequence, offset, flags = struct.unpack(">4xI4xBB", tcp[:14])
         if flags & 2:
-            if key in open_ones and open_ones[key].phase:
-                done.append((key, open_ones.pop(key)))
-            open_ones.setdefault(key, Stream()).begin(sequence)
-        if key in open_ones:
-            open_ones[key].add(sequence + 1 & 0xFFFFFFFF if flags & 2 else sequence, tcp[4 * (offset >> 4):])
-    for key, stream in done + list(open_ones.items()):
-        refuse(stream.early, "bytes are missing in the capture")
-        yield key, bytes(stream.phase)
+            if key in streams:
+                end(*streams.pop(key))
+            streams[key] = Stream(), reader.begin(key, not flags & 16)
+            streams[key][0].begin(sequence)
+        elif key in streams:
+            stream, direction = streams[key]
+            stream.add(sequence, tcp[4 * (offset >> 4):])
+            if stream.phase:
+                direction.feed(stream.phase)
+    for one in streams.values():
+        end(*one)
 
 
 class Keys:
@@ -86,10 +94,8 @@ def main():
     else:
         from second_btl import Reader
     reader = Reader(keys)
-    for key, stream in streams(capture):
-        reader.add(key, stream)
-    counts = reader.end()
-    print(json.dumps(dict(sorted({**counts, "derivations": keys.checked}.items()))))
+    read(capture, reader)
+    print(json.dumps(dict(sorted({**reader.counts, "derivations": keys.checked}.items()))))
 
 
 if __name__ == "__main__":

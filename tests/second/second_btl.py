@@ -13,16 +13,6 @@ from second import refuse
 HANDSHAKE_RECORDS = 3
 
 
-def records(stream):
-    at = 0
-    while at < len(stream):
-        refuse(at + 5 > len(stream), "a record is cut in its head")
-        kind, version, size = struct.unpack(">BHH", stream[at:at + 5])
-        refuse(version not in (0x301, 0x303) or at + 5 + size > len(stream), "a record is cut, or is none")
-        yield kind, stream[at:at + 5], stream[at + 5:at + 5 + size]
-        at += 5 + size
-
-
 class Opener:
     """One direction after its handshake."""
 
@@ -77,75 +67,95 @@ class Frames:
         return size
 
 
+class Direction:
+    """What one end of a connection sends.  Connections whose hello is none of ours are left alone."""
+
+    def __init__(self, reader, client):
+        self.reader, self.client, self.other = reader, client, None
+        self.suite = self.opener = None
+        self.ours, self.closed, self.records, self.handshake = client, False, 0, 0
+        self.frames = Frames(reader.counts)
+
+    def feed(self, buffer):
+        at = 0
+        if self.ours and not self.records and buffer[:1] not in (b"", b"\x16"):
+            self.ours = False
+        while self.ours and at + 5 <= len(buffer):
+            kind, version, size = struct.unpack(">BHH", buffer[at:at + 5])
+            refuse(version not in (0x301, 0x303), "a record of version %x" % version)
+            if at + 5 + size > len(buffer):
+                break
+            self.record(kind, bytes(buffer[at:at + 5]), bytes(buffer[at + 5:at + 5 + size]))
+            at += 5 + size
+        del buffer[:at if self.ours else len(buffer)]
+
+    def record(self, kind, head, text):
+        refuse(kind != (23 if self.records else 22), "record %d has type %d" % (self.records, kind))
+        refuse(self.closed, "a record after close_notify")
+        self.records += 1
+        if self.records > 1:
+            self.sealed(head, text)
+        elif self.client:
+            self.ours = self.other.ours = b"ompi\1\0" in text
+        else:
+            # ServerHello: head 4, version 2, random 32, session id 1 (length 0), suite 2
+            number, = struct.unpack(">H", text[39:41])
+            suites = [suite for suite in SUITES.values() if suite[0] == number]
+            refuse(not suites, "a suite that is none of ours")
+            self.suite = self.other.suite = suites[0]
+            self.reader.counts["connections"] += 1
+
+    def sealed(self, head, text):
+        if self.opener is None:
+            opened = self.find(head, text)
+            if opened is None:
+                self.handshake += 1
+                refuse(self.handshake > HANDSHAKE_RECORDS, "no secret of any process opens a record")
+                return
+        else:
+            try:
+                opened = self.opener.open(head, text)
+            except InvalidTag:
+                refuse(True, "record %d of a direction does not open" % (self.records - 1))
+        kind, content = opened
+        counts = self.reader.counts
+        counts["records"] += 1
+        if kind == DATA:
+            counts["bytes"] += len(content)
+            self.frames.add(content)
+        elif kind == HANDSHAKE:
+            refuse(content != KEY_UPDATE, "a message of TLS that is no KeyUpdate")
+            counts["renewals"] = counts.get("renewals", 0) + 1
+        else:
+            refuse(kind != ALERT or content != CLOSE_NOTIFY or self.frames.left, "the end of a direction")
+            self.closed = True
+
+    def find(self, head, text):
+        for secret in sorted(self.reader.keys.traffic):
+            if len(secret) == self.suite[1].digest_size:
+                opener = Opener(self.suite, secret)
+                try:
+                    opened = opener.open(head, text)
+                except InvalidTag:
+                    continue
+                self.reader.keys.traffic.discard(secret)
+                self.opener = opener
+                return opened
+        return None
+
+    def end(self, buffer):
+        refuse(self.ours and len(buffer), "a record is cut")
+        refuse(self.ours and self.handshake and self.opener is None, "a connection has nothing but a handshake")
+        refuse(self.opener is not None and not self.closed, "a direction was not closed")
+
+
 class Reader:
     def __init__(self, keys):
-        self.keys, self.hellos, self.rest, self.counts = keys, {}, [], {"connections": 0, "records": 0, "bytes": 0}
+        self.keys, self.begun, self.counts = keys, {}, {"connections": 0, "records": 0, "bytes": 0}
 
-    def add(self, key, stream):
-        """A connection of ours begins with a hello that has our identity, or answers one."""
-        if stream[:2] == b"\x16\3" and b"ompi\1\0" in stream[:2048]:
-            self.hellos[key] = stream
-        else:
-            self.rest.append((key, stream))
-
-    def end(self):
-        for key, stream in self.hellos.items():
-            answers = [s for k, s in self.rest if k == (key[1], key[0])]
-            refuse(len(answers) > 1, "two answers to a hello")
-            if answers and answers[0][:1] == b"\x16":
-                self.connection(stream, answers[0])
-        return self.counts
-
-    def connection(self, client, server):
-        hello = next(records(server))[2]
-        # ServerHello: head 4, version 2, random 32, session id 1 (length 0), suite 2
-        number = struct.unpack(">H", hello[39:41])[0]
-        suites = [suite for suite in SUITES.values() if suite[0] == number]
-        refuse(not suites, "a suite that is none of ours")
-        self.counts["connections"] += 1
-        for stream in client, server:
-            self.direction(suites[0], stream)
-
-    def direction(self, suite, stream):
-        opener, closed, frames = None, False, Frames(self.counts)
-        handshake = 0
-        for n, (kind, head, sealed) in enumerate(records(stream)):
-            refuse(kind != (23 if n else 22), "record %d has type %d" % (n, kind))
-            refuse(closed, "bytes after close_notify")
-            if not n:
-                continue
-            if opener is None:
-                opener, opened = self.find(suite, head, sealed)
-                if opener is None:
-                    handshake += 1
-                    refuse(handshake > HANDSHAKE_RECORDS, "no secret of any process opens a record")
-                    continue
-            else:
-                try:
-                    opened = opener.open(head, sealed)
-                except InvalidTag:
-                    refuse(True, "record %d of a direction does not open" % n)
-            self.counts["records"] += 1
-            inner, content = opened
-            if inner == DATA:
-                self.counts["bytes"] += len(content)
-                frames.add(content)
-            elif inner == HANDSHAKE:
-                refuse(content != KEY_UPDATE, "a message of TLS that is no KeyUpdate")
-                self.counts["renewals"] = self.counts.get("renewals", 0) + 1
-            else:
-                refuse(inner != ALERT or content != CLOSE_NOTIFY or frames.left, "the end of a direction")
-                closed = True
-        refuse(opener is not None and not closed, "a direction was not closed")
-
-    def find(self, suite, head, sealed):
-        for secret in sorted(self.keys.traffic):
-            if len(secret) == suite[1].digest_size:
-                opener = Opener(suite, secret)
-                try:
-                    opened = opener.open(head, sealed)
-                except InvalidTag:
-                    continue
-                self.keys.traffic.discard(secret)
-                return opener, opened
-        return None, None
+    def begin(self, key, client):
+        one = self.begun[key] = Direction(self, client)
+        if not client:
+            one.other = self.begun[key[1], key[0]]
+            one.ours, one.other.other = one.other.ours, one
+        return one

@@ -35,6 +35,43 @@ class Direction:
 
     def __init__(self, reader):
         self.reader, self.pair, self.generation, self.chops = reader, None, {}, {}
+        self.ours, self.long_ones = None, {}
+
+    def feed(self, buffer):
+        at = 0
+        if self.ours is None and len(buffer) >= 24:
+            self.ours, at = MAGIC in buffer[:24], 24
+            self.reader.counts["directions"] += self.ours
+        while self.ours and at + 8 <= len(buffer):
+            tag, kind, size = struct.unpack(">BBxxI", buffer[at:at + 8])
+            if kind == 1 and size > 1 << 24:
+                size, = struct.unpack("<I", buffer[at + 4:at + 8])
+            refuse(kind != 1 or size > 1 << 24, "btl/tcp: type %d, %d bytes" % (kind, size))
+            if at + 8 + size > len(buffer):
+                break
+            self.host(tag, bytes(buffer[at + 8:at + 8 + size]))
+            at += 8 + size
+        del buffer[:len(buffer) if self.ours is False else at]
+
+    def host(self, tag, text):
+        if tag == ACK:
+            return
+        refuse(tag not in (MATCH, RNDV, FRAG), "ob1: a header of type %d" % tag)
+        if tag == FRAG:
+            offset, request = struct.unpack("<8xQQ", text[:24])
+            refuse(offset != len(self.long_ones[request][3]), "ob1: fragments out of order")
+            self.long_ones[request][3].extend(text[32:])
+        else:
+            context, _, told = struct.unpack("<2xHii", text[:12])
+            if tag == MATCH:
+                self.message(context, told, text[14:])
+                return
+            length, request = struct.unpack("<16xQQ", text[:32])
+            self.long_ones[request] = context, told, length, bytearray(text[32:])
+        context, told, length, whole = self.long_ones[request]
+        if len(whole) >= length:
+            del self.long_ones[request]
+            self.message(context, told, bytes(whole))
 
     def message(self, context, tag, frame):
         counts = self.reader.counts
@@ -59,20 +96,30 @@ class Direction:
                     return
         refuse(True, "a frame of type %d, tag %d, does not open" % (kind, tag))
 
+    def keys(self, pair, kind, epoch):
+        """Of direct frames: a cipher and an IV; of chopped messages: the pseudo-random function."""
+        known = self.reader.known.get((pair, kind == 2, epoch))
+        if known is None:
+            (source, target), (prk, th) = pair
+            what = "chop" if kind == 2 else "epoch"
+            parent = expand(prk, "ompi-crypt v1 " + ("chop" if kind == 2 else "direction"), source + target + th, 32)
+            key = expand(parent, "ompi-crypt v1 %s key" % what, struct.pack(">Q", epoch), self.reader.key_bytes)
+            if kind == 2:
+                known = Cipher(algorithms.AES(key), modes.ECB())
+            else:
+                iv = expand(parent, "ompi-crypt v1 epoch iv", struct.pack(">Q", epoch), 12)
+                known = aead(self.reader.cipher, key), iv
+            self.reader.known[pair, kind == 2, epoch] = known
+        return known
+
     def open(self, pair, kind, counter, described, frame, tag, context):
-        (source, target), (prk, th) = pair
-        epoch, cipher = struct.pack(">Q", counter >> SHIFT), self.reader.cipher
-        whole = source + target + th
+        known = self.keys(pair, kind, counter >> SHIFT)
         if kind != 2:
-            parent = expand(prk, "ompi-crypt v1 direction", whole, 32)
-            key = expand(parent, "ompi-crypt v1 epoch key", epoch, self.reader.key_bytes)
-            iv = expand(parent, "ompi-crypt v1 epoch iv", epoch, 12)
-            return aead(cipher, key).decrypt(epoch_nonce(iv, counter), frame[8:], frame[:8] + described)
-        parent = expand(prk, "ompi-crypt v1 chop", whole, 32)
-        ecb = Cipher(algorithms.AES(expand(parent, "ompi-crypt v1 chop key", epoch, self.reader.key_bytes)), modes.ECB()).encryptor()
+            return known[0].decrypt(epoch_nonce(known[1], counter), frame[8:], frame[:8] + described)
+        ecb = known.encryptor()
         derived = b"".join(ecb.update(bytes([j]) + bytes(9) + frame[2:8]) for j in range(3))
         total, chunk, count = struct.unpack(">QII", frame[8:24])
-        chop = Chop(aead(cipher, derived[:self.reader.key_bytes]), derived[self.reader.key_bytes:self.reader.key_bytes + 7], count)
+        chop = Chop(aead(self.reader.cipher, derived[:self.reader.key_bytes]), derived[self.reader.key_bytes:self.reader.key_bytes + 7], count)
         plain = chop.key.decrypt(chop.nonce(0), frame[24:], frame[:24] + described)
         rest = total - len(plain)
         refuse(rest < 0 or total > 1 << 42 or not 1 <= chunk <= 64 << 20 or count not in ({-(-rest // chunk)} if rest else {0, 1}),
@@ -82,19 +129,24 @@ class Direction:
         return plain
 
     def segment(self, context, tag, sealed):
-        for chop in self.chops.get((context, tag), ()):
+        pending = self.chops.get((context, tag), [])
+        for chop in pending:
             for segment in sorted(chop.missing):
                 try:
                     plain = chop.key.decrypt(chop.nonce(segment), sealed, None)
                 except InvalidTag:
                     continue
                 chop.missing.discard(segment)
+                if not chop.missing:
+                    pending.remove(chop)
                 self.reader.counts["segments"] = self.reader.counts.get("segments", 0) + 1
                 self.reader.counts["bytes"] += len(plain)
                 return
         refuse(True, "a segment does not open")
 
-    def end(self):
+    def end(self, buffer):
+        refuse(self.ours and len(buffer), "btl/tcp's message is cut")
+        refuse(self.long_ones, "a message of ob1 is not complete")
         refuse(any(chop.missing for chops in self.chops.values() for chop in chops), "a chopped message has too few segments")
 
 
@@ -110,47 +162,7 @@ class Reader:
 
     def __init__(self, keys):
         self.pairs = [(ends, how) for ends, hows in keys.pairs.items() for how in hows]
-        self.counts, self.streams = {"directions": 0, "bytes": 0}, []
+        self.known, self.counts = {}, {"directions": 0, "bytes": 0}
 
-    def add(self, key, stream):
-        if MAGIC in stream[:24]:
-            self.streams.append(stream)
-
-    def end(self):
-        for stream in self.streams:
-            self.counts["directions"] += 1
-            self.direction(stream)
-        return self.counts
-
-    def direction(self, stream):
-        at, long_ones, one = 24, {}, Direction(self)
-        while at < len(stream):
-            refuse(at + 8 > len(stream), "btl/tcp's header is cut")
-            tag, kind, _, size = struct.unpack(">BBHI", stream[at:at + 8])
-            if kind != 1 or size > 1 << 24:
-                tag, kind, _, size = struct.unpack("<BBHI", stream[at:at + 8])
-            refuse(kind != 1 or at + 8 + size > len(stream), "btl/tcp: type %d, %d bytes" % (kind, size))
-            self.host(one, tag, stream[at + 8:at + 8 + size], long_ones)
-            at += 8 + size
-        refuse(long_ones, "a message of ob1 is not complete")
-        one.end()
-
-    def host(self, one, tag, text, long_ones):
-        if tag == ACK:
-            return
-        refuse(tag not in (MATCH, RNDV, FRAG), "ob1: a header of type %d" % tag)
-        if tag == FRAG:
-            offset, request = struct.unpack("<8xQQ", text[:24])
-            refuse(offset != len(long_ones[request][3]), "ob1: fragments out of order")
-            long_ones[request][3].extend(text[32:])
-        else:
-            context, _, told = struct.unpack("<2xHii", text[:12])
-            if tag == MATCH:
-                one.message(context, told, text[14:])
-                return
-            length, request = struct.unpack("<16xQQ", text[:32])
-            long_ones[request] = context, told, length, bytearray(text[32:])
-        context, told, length, whole = long_ones[request]
-        if len(whole) >= length:
-            del long_ones[request]
-            one.message(context, told, bytes(whole))
+    def begin(self, key, client):
+        return Direction(self)
