@@ -50,6 +50,10 @@ in_root build bash -c "cd /src/ompi-crypt && DEB_BUILD_OPTIONS='parallel=$(nproc
     > "$CASE_DIR/dpkg.log" 2>&1 || { tail -n 30 "$CASE_DIR/dpkg.log"; fail "dpkg-buildpackage"; }
 mkdir "$CASE_DIR/debs"
 cp "$CASE_DIR"/build/root/src/*.deb "$CASE_DIR/debs"
+if [ $distribution = bookworm ]; then
+    apt build install -y --no-install-recommends lintian
+    must in_root build bash -c 'lintian --allow-root --fail-on error,warning /src/*.changes'
+fi
 must in_root build mpicc -o /src/ring /src/ompi-crypt/examples/ring.c
 
 echo "2. install"
