@@ -23,7 +23,7 @@
 
 #define FIELD 2048
 
-static bool field(char text[FIELD], const OSSL_PARAM params[], const char *name)
+static bool octets_of(char text[FIELD], const OSSL_PARAM params[], const char *name)
 {
     const OSSL_PARAM *param = OSSL_PARAM_locate_const(params, name);
     const void *bytes = NULL;
@@ -42,7 +42,7 @@ static bool field(char text[FIELD], const OSSL_PARAM params[], const char *name)
     return true;
 }
 
-static void write_down(const OSSL_PARAM params[], const unsigned char *out, size_t bytes)
+static void note_derivation(const OSSL_PARAM params[], const unsigned char *out, size_t bytes)
 {
     const OSSL_PARAM *how = OSSL_PARAM_locate_const(params, OSSL_KDF_PARAM_MODE);
     const char *directory = getenv("SECOND_KEYS");
@@ -54,8 +54,8 @@ static void write_down(const OSSL_PARAM params[], const unsigned char *out, size
     }
     const bool extract = EVP_KDF_HKDF_MODE_EXTRACT_ONLY == mode;
     if (NULL == directory || 2 * bytes >= FIELD || 0 != gethostname(host, sizeof(host) - 1)
-        || !field(key, params, OSSL_KDF_PARAM_KEY)
-        || !field(other, params, extract ? OSSL_KDF_PARAM_SALT : OSSL_KDF_PARAM_INFO)) {
+        || !octets_of(key, params, OSSL_KDF_PARAM_KEY)
+        || !octets_of(other, params, extract ? OSSL_KDF_PARAM_SALT : OSSL_KDF_PARAM_INFO)) {
         abort();
     }
     at = line + sprintf(line, "%s %s %s ", extract ? "extract" : "expand", extract ? other : key, extract ? key : other);
@@ -77,7 +77,7 @@ int EVP_KDF_derive(EVP_KDF_CTX *context, unsigned char *out, size_t bytes, const
     *(void **) &derive = dlsym(RTLD_NEXT, "EVP_KDF_derive");
     const int rc = derive(context, out, bytes, params);
     if (1 == rc && NULL != params) {
-        write_down(params, out, bytes);
+        note_derivation(params, out, bytes);
     }
     return rc;
 }
