@@ -276,7 +276,7 @@ static void insider(const opal_crypt_envelope_t *envelope, const uint8_t *data, 
     memcpy(frame, data, OPAL_CRYPT_FIRST_HEADER);
     memcpy(aad, data, OPAL_CRYPT_FIRST_HEADER);
     opal_crypt_envelope_put(aad + OPAL_CRYPT_FIRST_HEADER, envelope);
-    FUZZ_CHECK(OPAL_AEAD_OK == sender->aead->seal(context, chop->key, nonce, &(opal_aead_aad_t) {aad, sizeof(aad)}, 1,
+    FUZZ_CHECK(OPAL_AEAD_OK == sender->aead->seal(context, chop->key, nonce, aad, sizeof(aad),
                                                   data + OPAL_CRYPT_FIRST_HEADER, first_bytes,
                                                   frame + OPAL_CRYPT_FIRST_HEADER, frame + size));
     opal_crypt_chop_end(chop);

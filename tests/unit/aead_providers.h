@@ -98,20 +98,6 @@ static inline void keyed_free(keyed_t *k)
     opal_aead_pages_free(k->key, k->key_bytes);
 }
 
-/* Cut `bytes` of additional data into `count` (0..4) pieces, some of them
- * perhaps empty; 0 only for no data. */
-static inline int aad_cut(opal_aead_aad_t pieces[4], const uint8_t *aad, size_t bytes, int count)
-{
-    for (int i = 0; i < count; ++i) {
-        const size_t now = i + 1 == count ? bytes : bytes / (size_t) (count - i);
-
-        pieces[i] = (opal_aead_aad_t) { aad, now };
-        aad += now;
-        bytes -= now;
-    }
-    return count;
-}
-
 static inline int zeros_only(const uint8_t *bytes, size_t count)
 {
     for (size_t i = 0; i < count; ++i) {

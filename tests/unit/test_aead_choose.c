@@ -13,10 +13,10 @@ static int fault;                       /* which fault the faulty provider has *
 enum { NO_FAULT, WRONG_TAG, WRONG_TEXT, ACCEPTS_FORGERY, LEAVES_TEXT, REFUSES_ALL, LOSES_AAD, COPIES, FAULTS };
 
 static int faulty_seal(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
-                       const opal_aead_aad_t *aad, int aad_count,
+                       const void *aad, size_t aad_bytes,
                        const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
-    const int rc = COPIES == fault ? OPAL_AEAD_OK : real->seal(context, key, nonce, aad, LOSES_AAD == fault ? 1 : aad_count,
+    const int rc = COPIES == fault ? OPAL_AEAD_OK : real->seal(context, key, nonce, aad, LOSES_AAD == fault ? aad_bytes / 2 : aad_bytes,
                               plain, text_bytes, cipher, tag);
 
     if (COPIES == fault) {
@@ -31,10 +31,10 @@ static int faulty_seal(opal_aead_context_t *context, const void *key, const uint
 }
 
 static int faulty_open(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
-                       const opal_aead_aad_t *aad, int aad_count,
+                       const void *aad, size_t aad_bytes,
                        const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
-    const int rc = COPIES == fault ? OPAL_AEAD_OK : real->open(context, key, nonce, aad, LOSES_AAD == fault ? 1 : aad_count,
+    const int rc = COPIES == fault ? OPAL_AEAD_OK : real->open(context, key, nonce, aad, LOSES_AAD == fault ? aad_bytes / 2 : aad_bytes,
                               cipher, text_bytes, tag, plain);
 
     if (COPIES == fault) {

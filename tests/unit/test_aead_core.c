@@ -79,15 +79,15 @@ static int use(keyed_t *k, size_t bytes, stage_t stage)
 {
     static uint8_t text[70000];
     static const uint8_t header[1000];
-    const opal_aead_aad_t aad = { header, 128 == bytes ? sizeof(header) : 6 };
+    const size_t aad_bytes = 128 == bytes ? sizeof(header) : 6;
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES] = { (uint8_t) bytes }, tag[OPAL_AEAD_TAG_BYTES];
-    int rc = k->module->seal(k->context, k->key, nonce, &aad, 1, text, bytes, text, tag);
+    int rc = k->module->seal(k->context, k->key, nonce, header, aad_bytes, text, bytes, text, tag);
 
     if (SEALED == stage) {
         return OPAL_AEAD_OK == rc;
     }
     tag[3] ^= REFUSED == stage ? 4 : 0;
-    rc = k->module->open(k->context, k->key, nonce, &aad, 1, text, bytes, tag, text);
+    rc = k->module->open(k->context, k->key, nonce, header, aad_bytes, text, bytes, tag, text);
     return (REFUSED == stage ? OPAL_AEAD_REFUSED : OPAL_AEAD_OK) == rc;
 }
 

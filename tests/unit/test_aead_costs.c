@@ -120,14 +120,13 @@ static void message(keyed_t *k, const opal_aead_context_t *context, size_t bytes
 {
     static uint8_t text[5000];
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES] = { (uint8_t) i }, tag[OPAL_AEAD_TAG_BYTES];
-    const opal_aead_aad_t aad[2] = { { "head", 4 }, { "er", 2 } };
 
-    UNIT_REQUIRE(OPAL_AEAD_OK == k->module->seal((opal_aead_context_t *) context, k->key, nonce, aad, 2,
+    UNIT_REQUIRE(OPAL_AEAD_OK == k->module->seal((opal_aead_context_t *) context, k->key, nonce, "header", 6,
                                                  text, bytes, text, tag));
-    UNIT_REQUIRE(OPAL_AEAD_OK == k->module->open((opal_aead_context_t *) context, k->key, nonce, aad, 2,
+    UNIT_REQUIRE(OPAL_AEAD_OK == k->module->open((opal_aead_context_t *) context, k->key, nonce, "header", 6,
                                                  text, bytes, tag, text));
     tag[0] ^= 1;
-    UNIT_REQUIRE(OPAL_AEAD_REFUSED == k->module->open((opal_aead_context_t *) context, k->key, nonce, aad, 2,
+    UNIT_REQUIRE(OPAL_AEAD_REFUSED == k->module->open((opal_aead_context_t *) context, k->key, nonce, "header", 6,
                                                       text, bytes, tag, text));
 }
 
@@ -163,12 +162,11 @@ static void test_counters(void)
 {
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    opal_aead_scratch_t scratch = { 0 };
 
     UNIT_GROUP("the counters count");
     allocations = locks = fetches = 0;
-    opal_aead_scratch_reserve(&scratch, 1000);
-    opal_aead_scratch_free(&scratch);
+    void *volatile block = malloc(1000);
+    free(block);
     UNIT_CHECK(1 == allocations);
     pthread_mutex_lock(&mutex);
     pthread_rwlock_rdlock(&lock);

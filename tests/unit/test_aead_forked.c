@@ -26,15 +26,14 @@ static pthread_barrier_t worked, searched;
 static void use(opal_aead_context_t *context)
 {
     static const size_t lengths[] = { 16, 129, 1000, 70000 };
-    const opal_aead_aad_t aad = { "header", 6 };
     uint8_t *text = malloc(70000);
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); ++i) {
         uint8_t nonce[OPAL_AEAD_NONCE_BYTES] = { (uint8_t) i }, tag[OPAL_AEAD_TAG_BYTES];
 
         memset(text, (int) i, lengths[i]);
-        UNIT_REQUIRE(OPAL_AEAD_OK == keyed.module->seal(context, keyed.key, nonce, &aad, 1, text, lengths[i], text, tag));
-        UNIT_REQUIRE(OPAL_AEAD_OK == keyed.module->open(context, keyed.key, nonce, &aad, 1, text, lengths[i], tag, text));
+        UNIT_REQUIRE(OPAL_AEAD_OK == keyed.module->seal(context, keyed.key, nonce, "header", 6, text, lengths[i], text, tag));
+        UNIT_REQUIRE(OPAL_AEAD_OK == keyed.module->open(context, keyed.key, nonce, "header", 6, text, lengths[i], tag, text));
     }
     free(text);
 }

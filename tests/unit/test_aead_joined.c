@@ -10,8 +10,7 @@
 
 typedef struct {
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES], tag[OPAL_AEAD_TAG_BYTES], plain[TEXT_MOST], sealed[TEXT_MOST];
-    uint8_t aad_bytes[AAD_BYTES];
-    opal_aead_aad_t aad;
+    uint8_t aad[AAD_BYTES];
     size_t bytes;
 } joined_t;
 
@@ -20,7 +19,7 @@ static int sealed_so(keyed_t *k, const joined_t *m, const opal_aead_piece_t *pie
     static uint8_t out[TEXT_MOST];
     uint8_t tag[OPAL_AEAD_TAG_BYTES];
 
-    return OPAL_AEAD_OK == k->module->seal_joined(k->context, k->key, m->nonce, &m->aad, 1, pieces, count, out, tag)
+    return OPAL_AEAD_OK == k->module->seal_joined(k->context, k->key, m->nonce, m->aad, AAD_BYTES, pieces, count, out, tag)
         && 0 == memcmp(out, m->sealed, m->bytes) && 0 == memcmp(tag, m->tag, sizeof(tag));
 }
 
@@ -47,12 +46,11 @@ static void one_length(const provider_t *p, opal_aead_cipher_t cipher, size_t by
 
     fill(raw, sizeof(raw), bytes);
     fill(m.nonce, sizeof(m.nonce), bytes + 1);
-    fill(m.aad_bytes, sizeof(m.aad_bytes), bytes + 2);
+    fill(m.aad, sizeof(m.aad), bytes + 2);
     fill(m.plain, bytes, bytes + 3);
-    m.aad = (opal_aead_aad_t) { m.aad_bytes, AAD_BYTES };
     m.bytes = bytes;
     k = keyed_new(p, cipher, raw);
-    UNIT_REQUIRE(OPAL_AEAD_OK == p->module->seal(k.context, k.key, m.nonce, &m.aad, 1, m.plain, bytes, m.sealed, m.tag));
+    UNIT_REQUIRE(OPAL_AEAD_OK == p->module->seal(k.context, k.key, m.nonce, m.aad, AAD_BYTES, m.plain, bytes, m.sealed, m.tag));
     cut_everywhere(&k, &m);
     keyed_free(&k);
 }

@@ -22,7 +22,7 @@ typedef struct {
 
 static message_t messages[MESSAGES];
 static uint8_t plain[TEXT_MOST];
-static const opal_aead_aad_t aad = { "shared", 6 };
+static const char aad[] = "shared";
 
 static const opal_aead_module_t *module;
 static opal_aead_cipher_t cipher;
@@ -34,9 +34,9 @@ static int works(opal_aead_context_t *context, const message_t *m)
 {
     uint8_t text[TEXT_MOST], tag[OPAL_AEAD_TAG_BYTES];
 
-    return OPAL_AEAD_OK == module->seal(context, key, m->nonce, &aad, 1, plain, m->bytes, text, tag)
+    return OPAL_AEAD_OK == module->seal(context, key, m->nonce, aad, sizeof(aad), plain, m->bytes, text, tag)
         && 0 == memcmp(tag, m->tag, sizeof(tag))
-        && OPAL_AEAD_OK == module->open(context, key, m->nonce, &aad, 1, text, m->bytes, m->tag, text)
+        && OPAL_AEAD_OK == module->open(context, key, m->nonce, aad, sizeof(aad), text, m->bytes, m->tag, text)
         && 0 == memcmp(text, plain, m->bytes);
 }
 
@@ -91,7 +91,7 @@ static void share(const provider_t *p)
     for (int i = 0; i < MESSAGES; ++i) {
         fill(messages[i].nonce, sizeof(messages[i].nonce), (uint64_t) i);
         messages[i].bytes = (size_t) i * i * 2 / 3;
-        UNIT_REQUIRE(OPAL_AEAD_OK == module->seal(k.context, key, messages[i].nonce, &aad, 1, plain,
+        UNIT_REQUIRE(OPAL_AEAD_OK == module->seal(k.context, key, messages[i].nonce, aad, sizeof(aad), plain,
                                                   messages[i].bytes, text, messages[i].tag));
     }
     atomic_store(&wrong, 0);

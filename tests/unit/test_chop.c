@@ -265,7 +265,7 @@ static void ill_shaped(uint64_t total, uint32_t chunk, uint32_t count, uint32_t 
     opal_crypt_envelope_put(aad + 24, &here);
     opal_crypt_nonce_segment(chop->prefix, 0 == count, 0, nonce);
     UNIT_REQUIRE(0 == opal_aead_openssl_module.seal(context, chop->key, nonce,
-                                                    &(opal_aead_aad_t) {aad, 48}, 1, frame + 24, first_bytes,
+                                                    aad, 48, frame + 24, first_bytes,
                                                     frame + 24, frame + 24 + first_bytes));
     opal_crypt_chop_end(chop);
 

@@ -161,10 +161,10 @@ static void claimed_types(void)
     }
 }
 
-static int refuses_to_seal(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const opal_aead_aad_t *aad,
-                           int aad_count, const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+static int refuses_to_seal(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const void *aad,
+                           size_t aad_bytes, const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
-    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_count, (void) plain, (void) text_bytes;
+    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_bytes, (void) plain, (void) text_bytes;
     (void) cipher, (void) tag;
     return OPAL_AEAD_ERROR;
 }

@@ -185,8 +185,8 @@ static int insider_opens(const opal_crypt_piece_t *piece, const uint8_t *sealed,
 {
     insider_t knows = insider(piece->origin, opal_crypt_get64(sealed), piece);
     uint8_t back[MOST];
-    int rc = opal_aead_openssl_module.open(knows.context, knows.key, knows.nonce, &(opal_aead_aad_t) {knows.aad, aad_bytes},
-                                           1, sealed + 8, piece->plain_bytes, sealed + 8 + piece->plain_bytes, back);
+    int rc = opal_aead_openssl_module.open(knows.context, knows.key, knows.nonce, knows.aad, aad_bytes,
+                                           sealed + 8, piece->plain_bytes, sealed + 8 + piece->plain_bytes, back);
 
     insider_free(&knows);
     return OPAL_AEAD_OK == rc;
@@ -200,7 +200,7 @@ static void insider_seals(const opal_crypt_piece_t *piece, uint64_t counter, con
     opal_crypt_put64(sealed, counter);
     UNIT_REQUIRE(OPAL_AEAD_OK
                  == opal_aead_openssl_module.seal(knows.context, knows.key, knows.nonce,
-                                                  &(opal_aead_aad_t) {knows.aad, aad_bytes}, 1, plain, piece->plain_bytes,
+                                                  knows.aad, aad_bytes, plain, piece->plain_bytes,
                                                   sealed + 8, sealed + 8 + piece->plain_bytes));
     insider_free(&knows);
 }

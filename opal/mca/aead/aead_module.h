@@ -47,13 +47,11 @@ enum {
     OPAL_AEAD_ERROR = -2      /* out of memory, unsupported cipher, too long: nothing was written, or zeros */
 };
 
-/* A piece of additional data, or of a text; pieces are treated as concatenated. */
+/* A piece of a text; pieces are treated as concatenated. */
 typedef struct {
     const void *base;
     size_t bytes;
 } opal_aead_piece_t;
-
-typedef opal_aead_piece_t opal_aead_aad_t;
 
 typedef struct opal_aead_context opal_aead_context_t;
 
@@ -81,21 +79,21 @@ typedef struct opal_aead_module {
     /* seal: writes text_bytes of ciphertext and the tag. */
     int (*seal)(opal_aead_context_t *context, const void *key,
                 const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                const opal_aead_aad_t *aad, int aad_count,
+                const void *aad, size_t aad_bytes,
                 const void *plain, size_t text_bytes,
                 void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);
 
     /* open: OPAL_AEAD_REFUSED leaves text_bytes of zeros in plain. */
     int (*open)(opal_aead_context_t *context, const void *key,
                 const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                const opal_aead_aad_t *aad, int aad_count,
+                const void *aad, size_t aad_bytes,
                 const void *cipher, size_t text_bytes,
                 const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain);
 
     /* NULL, or seal for a text in several pieces, without copying it; none of them overlaps cipher. */
     int (*seal_joined)(opal_aead_context_t *context, const void *key,
                        const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                       const opal_aead_aad_t *aad, int aad_count,
+                       const void *aad, size_t aad_bytes,
                        const opal_aead_piece_t *plain, int plain_count,
                        void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);
 } opal_aead_module_t;

@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Shared by several providers: wiping, comparing tags, joining pieces of additional data, memory that stays out of
- * core files, CPU features.
+ * Shared by several providers: wiping, comparing tags, memory that stays out of core files, CPU features.
  *
  * Like aead_module.h it does not depend on Open MPI.
  */
@@ -97,70 +96,17 @@ static __attribute__((noinline, unused)) void opal_aead_traces_wipe(void)
     opal_aead_vectors_wipe();
 }
 
-/* ---- additional data in pieces, for libraries that require it in one ---- */
+/* ---- contexts of a provider that keeps nothing from message to message ---- */
 
-#define OPAL_AEAD_SCRATCH_BYTES 256
-
-/* Part of a provider's context.  Additional data is not secret. */
-typedef struct opal_aead_scratch {
-    uint8_t *large;
-    size_t large_bytes;
-    uint8_t small[OPAL_AEAD_SCRATCH_BYTES];
-} opal_aead_scratch_t;
-
-static inline void opal_aead_scratch_free(opal_aead_scratch_t *scratch)
+static inline int opal_aead_no_context_new(opal_aead_context_t **context)
 {
-    free(scratch->large);
-    scratch->large = NULL;
-    scratch->large_bytes = 0;
+    static char none;                   /* callers take NULL for a failure */
+
+    *context = (opal_aead_context_t *) &none;
+    return OPAL_AEAD_OK;
 }
 
-static inline uint8_t *opal_aead_scratch_reserve(opal_aead_scratch_t *scratch, size_t bytes)
-{
-    if (bytes <= sizeof(scratch->small)) {
-        return scratch->small;
-    }
-    if (bytes > scratch->large_bytes) {     /* reused for the next message */
-        uint8_t *larger = realloc(scratch->large, bytes);
-        if (NULL == larger) {
-            return NULL;
-        }
-        scratch->large = larger;
-        scratch->large_bytes = bytes;
-    }
-    return scratch->large;
-}
-
-/* The pieces as one; no copy if there is only one.  NULL: out of memory. */
-static inline const uint8_t *opal_aead_aad_join(opal_aead_scratch_t *scratch, const opal_aead_aad_t *aad,
-                                                int aad_count, size_t *aad_bytes)
-{
-    uint8_t *joined;
-    size_t total = 0;
-
-    if (1 == aad_count && 0 < aad[0].bytes) {
-        *aad_bytes = aad[0].bytes;
-        return aad[0].base;
-    }
-    for (int i = 0; i < aad_count; ++i) {
-        if (__builtin_add_overflow(total, aad[i].bytes, &total)) {
-            return NULL;
-        }
-    }
-    joined = opal_aead_scratch_reserve(scratch, total);
-    if (NULL == joined) {
-        return NULL;
-    }
-    *aad_bytes = total;
-    total = 0;
-    for (int i = 0; i < aad_count; ++i) {
-        if (0 < aad[i].bytes) {
-            memcpy(joined + total, aad[i].base, aad[i].bytes);
-            total += aad[i].bytes;
-        }
-    }
-    return joined;
-}
+static inline void opal_aead_no_context_free(opal_aead_context_t *context) { (void) context; }
 
 /* ---- whole pages, zeroed, left out of core files and of children, locked where allowed ---- */
 

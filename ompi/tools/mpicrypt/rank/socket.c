@@ -114,11 +114,10 @@ static void header_of(size_t bytes, uint8_t header[HEADER])
 static void seal_record(const uint8_t *plain, size_t bytes, uint8_t *to)
 {
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES];
-    const opal_aead_aad_t header = {to, HEADER};
 
     header_of(bytes, to);
     nonce_of(true, sent++, nonce);
-    if (OPAL_AEAD_OK != aead->seal(context, key, nonce, &header, 1, plain, bytes, to + HEADER, to + HEADER + bytes)) {
+    if (OPAL_AEAD_OK != aead->seal(context, key, nonce, to, HEADER, plain, bytes, to + HEADER, to + HEADER + bytes)) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "%s cannot seal %zu bytes", aead->name, bytes);
     }
 }
@@ -126,12 +125,11 @@ static void seal_record(const uint8_t *plain, size_t bytes, uint8_t *to)
 static void open_record(const uint8_t *from, size_t bytes, uint8_t *to)
 {
     uint8_t nonce[OPAL_AEAD_NONCE_BYTES], expected[HEADER];
-    const opal_aead_aad_t header = {from, HEADER};
 
     header_of(bytes, expected);
     nonce_of(false, received++, nonce);
     if (0 != memcmp(from, expected, HEADER)
-        || OPAL_AEAD_OK != aead->open(context, key, nonce, &header, 1, from + HEADER, bytes, from + HEADER + bytes, to)) {
+        || OPAL_AEAD_OK != aead->open(context, key, nonce, from, HEADER, from + HEADER, bytes, from + HEADER + bytes, to)) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "a record of %zu bytes does not open", bytes);
     }
 }

@@ -12,6 +12,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include "opal/mca/aead/aead_util.h"
 #include "speed.h"
 
 typedef struct naive_key {
@@ -50,18 +51,6 @@ static void key_wipe(void *key)
     OPENSSL_cleanse(key, sizeof(naive_key_t));
 }
 
-/* Nothing is kept from message to message: that is the point. */
-static int context_new(opal_aead_context_t **context)
-{
-    *context = NULL;
-    return OPAL_AEAD_OK;
-}
-
-static void context_free(opal_aead_context_t *context)
-{
-    (void) context;
-}
-
 static const EVP_CIPHER *lookup(opal_aead_cipher_t cipher)
 {
     switch (cipher) {
@@ -73,8 +62,8 @@ static const EVP_CIPHER *lookup(opal_aead_cipher_t cipher)
 }
 
 /* A context with key and nonce set and the additional data taken in. */
-static EVP_CIPHER_CTX *begin(const naive_key_t *key, const uint8_t *nonce, const opal_aead_aad_t *aad,
-                             int aad_count, size_t text_bytes, int encrypt)
+static EVP_CIPHER_CTX *begin(const naive_key_t *key, const uint8_t *nonce, const void *aad,
+                             size_t aad_bytes, size_t text_bytes, int encrypt)
 {
     EVP_CIPHER_CTX *context = text_bytes > INT_MAX ? NULL : EVP_CIPHER_CTX_new();
     int written;
@@ -82,11 +71,8 @@ static EVP_CIPHER_CTX *begin(const naive_key_t *key, const uint8_t *nonce, const
     if (NULL == context || 1 != EVP_CipherInit_ex(context, lookup(key->cipher), NULL, key->raw, nonce, encrypt)) {
         goto failed;
     }
-    for (int i = 0; i < aad_count; ++i) {
-        if (aad[i].bytes > INT_MAX
-            || 1 != EVP_CipherUpdate(context, NULL, &written, aad[i].base, (int) aad[i].bytes)) {
-            goto failed;
-        }
+    if (aad_bytes > INT_MAX || (aad_bytes > 0 && 1 != EVP_CipherUpdate(context, NULL, &written, aad, (int) aad_bytes))) {
+        goto failed;
     }
     return context;
 
@@ -96,10 +82,10 @@ failed:
 }
 
 static int seal(opal_aead_context_t *unused, const void *key, const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                const opal_aead_aad_t *aad, int aad_count, const void *plain, size_t text_bytes,
+                const void *aad, size_t aad_bytes, const void *plain, size_t text_bytes,
                 void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES])
 {
-    EVP_CIPHER_CTX *context = begin(key, nonce, aad, aad_count, text_bytes, 1);
+    EVP_CIPHER_CTX *context = begin(key, nonce, aad, aad_bytes, text_bytes, 1);
     int written, rc = OPAL_AEAD_ERROR;
 
     (void) unused;
@@ -113,10 +99,10 @@ static int seal(opal_aead_context_t *unused, const void *key, const uint8_t nonc
 }
 
 static int open_sealed(opal_aead_context_t *unused, const void *key, const uint8_t nonce[OPAL_AEAD_NONCE_BYTES],
-                       const opal_aead_aad_t *aad, int aad_count, const void *cipher, size_t text_bytes,
+                       const void *aad, size_t aad_bytes, const void *cipher, size_t text_bytes,
                        const uint8_t tag[OPAL_AEAD_TAG_BYTES], void *plain)
 {
-    EVP_CIPHER_CTX *context = begin(key, nonce, aad, aad_count, text_bytes, 0);
+    EVP_CIPHER_CTX *context = begin(key, nonce, aad, aad_bytes, text_bytes, 0);
     uint8_t expected[OPAL_AEAD_TAG_BYTES];
     int written, rc = OPAL_AEAD_ERROR;
 
@@ -142,8 +128,8 @@ const opal_aead_module_t mpicrypt_speed_naive = {
     .key_bytes = key_bytes,
     .key_init = key_init,
     .key_wipe = key_wipe,
-    .context_new = context_new,
-    .context_free = context_free,
+    .context_new = opal_aead_no_context_new,
+    .context_free = opal_aead_no_context_free,
     .seal = seal,
     .open = open_sealed
 };

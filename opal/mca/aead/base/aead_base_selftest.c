@@ -107,7 +107,7 @@ static bool all_zero(const uint8_t *bytes, size_t count)
 
 /* The same in pieces.  `text` has what was sealed. */
 static bool answers_in_parts(const opal_aead_module_t *module, opal_aead_context_t *context, const void *key,
-                             const opal_aead_aad_t *aad, const answer_t *answer, const uint8_t *text)
+                             const answer_t *answer, const uint8_t *text)
 {
     const size_t bytes = answer->text_bytes;
     const opal_aead_piece_t plain[3] = {
@@ -116,7 +116,7 @@ static bool answers_in_parts(const opal_aead_module_t *module, opal_aead_context
     uint8_t got[LONG_BYTES], tag[OPAL_AEAD_TAG_BYTES];
 
     memset(got, 0, sizeof(got));
-    return OPAL_AEAD_OK == module->seal_joined(context, key, answer->nonce, aad, 2, plain, 3, got, tag)
+    return OPAL_AEAD_OK == module->seal_joined(context, key, answer->nonce, answer->aad, answer->aad_bytes, plain, 3, got, tag)
         && 0 == memcmp(tag, answer->tag, sizeof(tag)) && 0 == memcmp(got, text, bytes);
 }
 
@@ -124,10 +124,6 @@ static bool answers_in_parts(const opal_aead_module_t *module, opal_aead_context
 static bool answers(const opal_aead_module_t *module, opal_aead_cipher_t cipher,
                     opal_aead_context_t *context, void *key, const answer_t *answer)
 {
-    const opal_aead_aad_t aad[2] = {        /* in two pieces */
-        { answer->aad, 5 },
-        { answer->aad + 5, answer->aad_bytes - 5 }
-    };
     uint8_t text[LONG_BYTES];
     uint8_t tag[OPAL_AEAD_TAG_BYTES];
     const size_t bytes = answer->text_bytes;
@@ -136,19 +132,19 @@ static bool answers(const opal_aead_module_t *module, opal_aead_cipher_t cipher,
     if (OPAL_AEAD_OK != module->key_init(cipher, answer->raw_key, key)) {
         return false;
     }
-    if (OPAL_AEAD_OK != module->seal(context, key, answer->nonce, aad, 2, answer->plain, bytes, text, tag)
+    if (OPAL_AEAD_OK != module->seal(context, key, answer->nonce, answer->aad, answer->aad_bytes, answer->plain, bytes, text, tag)
         || 0 != memcmp(tag, answer->tag, sizeof(tag))
         || (NULL != answer->cipher && 0 != memcmp(text, answer->cipher, bytes))
-        || (NULL != module->seal_joined && !answers_in_parts(module, context, key, aad, answer, text))
-        || OPAL_AEAD_OK != module->open(context, key, answer->nonce, aad, 2, text, bytes, tag, text)
+        || (NULL != module->seal_joined && !answers_in_parts(module, context, key, answer, text))
+        || OPAL_AEAD_OK != module->open(context, key, answer->nonce, answer->aad, answer->aad_bytes, text, bytes, tag, text)
         || 0 != memcmp(text, answer->plain, bytes)) {
         goto out;
     }
-    if (OPAL_AEAD_OK != module->seal(context, key, answer->nonce, aad, 2, text, bytes, text, tag)) {
+    if (OPAL_AEAD_OK != module->seal(context, key, answer->nonce, answer->aad, answer->aad_bytes, text, bytes, text, tag)) {
         goto out;
     }
     tag[15] ^= 1;
-    good = OPAL_AEAD_REFUSED == module->open(context, key, answer->nonce, aad, 2, text, bytes, tag, text)
+    good = OPAL_AEAD_REFUSED == module->open(context, key, answer->nonce, answer->aad, answer->aad_bytes, text, bytes, tag, text)
         && all_zero(text, bytes);
 out:
     module->key_wipe(key);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Seal and open with BoringSSL.  The expanded key is an EVP_AEAD_CTX, which BoringSSL only reads once made and which
- * holds all its state itself; a context is room for additional data.
+ * holds all its state itself.
  *
  * BoringSSL leaves GHASH's key, and ChaCha20's, on the stack: every caller that passes it a key wipes them.
  */
@@ -11,10 +11,6 @@
 #include "opal/mca/aead/aead_util.h"
 #include "aead_boringssl.h"
 #include "aead_boringssl_library.h"
-
-struct opal_aead_context {
-    opal_aead_scratch_t scratch;
-};
 
 typedef struct {
     EVP_AEAD_CTX ctx;
@@ -59,7 +55,7 @@ static const char *version(void)
     return text;
 }
 
-/* ---- keys and contexts ---- */
+/* ---- keys ---- */
 
 static const EVP_AEAD *aead_of(opal_aead_cipher_t cipher)
 {
@@ -110,36 +106,22 @@ static void key_wipe(void *block)
     opal_aead_wipe(key, sizeof(*key));
 }
 
-static int context_new(opal_aead_context_t **context)
-{
-    *context = calloc(1, sizeof(**context));
-    return NULL == *context ? OPAL_AEAD_ERROR : OPAL_AEAD_OK;
-}
-
-static void context_free(opal_aead_context_t *context)
-{
-    if (NULL != context) {
-        opal_aead_scratch_free(&context->scratch);
-        free(context);
-    }
-}
-
 /* ---- messages ---- */
 
 static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                const opal_aead_aad_t *aad, int aad_count,
+                const void *aad, size_t aad_bytes,
                 const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
     const boringssl_key_t *key = block;
-    size_t aad_bytes, tag_bytes;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    size_t tag_bytes;
     int rc;
 
-    if (NULL == joined || !opal_aead_text_fits(key->cipher, text_bytes)) {
+    (void) context;
+    if (!opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
     rc = library->seal(&key->ctx, cipher, tag, &tag_bytes, OPAL_AEAD_TAG_BYTES,
-                       nonce, OPAL_AEAD_NONCE_BYTES, plain, text_bytes, NULL, 0, joined, aad_bytes);
+                       nonce, OPAL_AEAD_NONCE_BYTES, plain, text_bytes, NULL, 0, aad, aad_bytes);
     opal_aead_traces_wipe();
     if (1 != rc) {
         library->clear_error();
@@ -150,19 +132,18 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
 }
 
 static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *aad, size_t aad_bytes,
                  const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
     const boringssl_key_t *key = block;
-    size_t aad_bytes;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
     int rc;
 
-    if (NULL == joined || !opal_aead_text_fits(key->cipher, text_bytes)) {
+    (void) context;
+    if (!opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
     rc = library->open(&key->ctx, plain, nonce, OPAL_AEAD_NONCE_BYTES, cipher, text_bytes,
-                       tag, OPAL_AEAD_TAG_BYTES, joined, aad_bytes);
+                       tag, OPAL_AEAD_TAG_BYTES, aad, aad_bytes);
     opal_aead_traces_wipe();
     if (1 != rc) {
         library->clear_error();
@@ -178,8 +159,8 @@ opal_aead_module_t opal_aead_boringssl_module = {
     .key_bytes = key_bytes,
     .key_init = key_init,
     .key_wipe = key_wipe,
-    .context_new = context_new,
-    .context_free = context_free,
+    .context_new = opal_aead_no_context_new,
+    .context_free = opal_aead_no_context_free,
     .seal = seal,
     .open = open_
 };

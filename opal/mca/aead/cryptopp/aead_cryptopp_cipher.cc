@@ -73,16 +73,14 @@ void opal_aead_cryptopp_cipher_free(opal_aead_cryptopp_cipher_t *cipher)
 }
 
 int opal_aead_cryptopp_cipher_run(opal_aead_cryptopp_cipher_t *cipher, const uint8_t *nonce,
-                                  const opal_aead_aad_t *aad, int aad_count,
+                                  const void *aad, size_t aad_bytes,
                                   const uint8_t *in, size_t text_bytes, uint8_t *out, uint8_t *tag)
 {
     try {
         AuthenticatedSymmetricCipher &object = *cipher->object;
 
         object.Resynchronize(nonce, OPAL_AEAD_NONCE_BYTES);
-        for (int i = 0; i < aad_count; ++i) {
-            object.Update(static_cast<const uint8_t *>(aad[i].base), aad[i].bytes);
-        }
+        object.Update(static_cast<const uint8_t *>(aad), aad_bytes);
         object.ProcessData(out, in, text_bytes);
         object.TruncatedFinal(tag, OPAL_AEAD_TAG_BYTES);
         return OPAL_AEAD_OK;

@@ -27,7 +27,7 @@ void opal_aead_cryptopp_cipher_forget(opal_aead_cryptopp_cipher_t *cipher);
 /* Process the text, and compute its tag: when sealing, the message's tag; when opening, the one to compare with the
  * message's.  OPAL_AEAD_OK or OPAL_AEAD_ERROR. */
 int opal_aead_cryptopp_cipher_run(opal_aead_cryptopp_cipher_t *cipher, const uint8_t *nonce,
-                                  const opal_aead_aad_t *aad, int aad_count,
+                                  const void *aad, size_t aad_bytes,
                                   const uint8_t *in, size_t text_bytes, uint8_t *out, uint8_t *tag);
 
 /* The version of the running library: 870 is 8.7. */

@@ -3,48 +3,7 @@
  *
  * What the component loader looks up in mca_aead_cryptopp.so.
  */
-#include "opal_config.h"
-
-#include "opal/constants.h"
-#include "opal/runtime/opal.h"
-
-#include "opal/mca/aead/base/base.h"
+#include "opal/mca/aead/base/aead_base_component.h"
 #include "opal/mca/aead/cryptopp/aead_cryptopp.h"
 
-OPAL_DECLSPEC extern opal_aead_component_t mca_aead_cryptopp_component;
-
-/* Returning anything but OPAL_SUCCESS drops the component. */
-static int cryptopp_register(void)
-{
-    return OPAL_AEAD_SERIES_OK("aead/cryptopp") ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
-}
-
-/* A library that cannot be used leaves a module without ciphers, so that
- * selection can say so. */
-static int cryptopp_open(void)
-{
-    (void) opal_aead_cryptopp_init();
-    return OPAL_SUCCESS;
-}
-
-static int cryptopp_close(void)
-{
-    opal_aead_cryptopp_fini();
-    return OPAL_SUCCESS;
-}
-
-opal_aead_component_t mca_aead_cryptopp_component = {
-    .base_version = {
-        OPAL_AEAD_BASE_VERSION_1_0_0,
-        .mca_component_name = "cryptopp",
-        MCA_BASE_MAKE_VERSION(component, 0, 1, 0),
-        .mca_register_component_params = cryptopp_register,
-        .mca_open_component = cryptopp_open,
-        .mca_close_component = cryptopp_close,
-    },
-    .base_data = { MCA_BASE_METADATA_PARAM_NONE },
-    .built_major = OPAL_MAJOR_VERSION,
-    .built_minor = OPAL_MINOR_VERSION,
-    .priority = opal_aead_cryptopp_priority,
-    .module = &opal_aead_cryptopp_module,
-};
+OPAL_AEAD_COMPONENT(cryptopp);

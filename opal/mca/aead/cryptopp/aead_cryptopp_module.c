@@ -211,7 +211,7 @@ static opal_aead_cryptopp_cipher_t *object_for(opal_aead_context_t *context, con
 /* ---- messages ---- */
 
 static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                const opal_aead_aad_t *aad, int aad_count,
+                const void *aad, size_t aad_bytes,
                 const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
     const cryptopp_key_t *key = block;
@@ -221,7 +221,7 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
     if (NULL == object || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    rc = opal_aead_cryptopp_cipher_run(object, nonce, aad, aad_count, plain, text_bytes, cipher, tag);
+    rc = opal_aead_cryptopp_cipher_run(object, nonce, aad, aad_bytes, plain, text_bytes, cipher, tag);
     opal_aead_traces_wipe();
     if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(cipher, text_bytes);
@@ -230,7 +230,7 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
 }
 
 static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *aad, size_t aad_bytes,
                  const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
     const cryptopp_key_t *key = block;
@@ -241,7 +241,7 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     if (NULL == object || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    rc = opal_aead_cryptopp_cipher_run(object, nonce, aad, aad_count, cipher, text_bytes, plain, expected);
+    rc = opal_aead_cryptopp_cipher_run(object, nonce, aad, aad_bytes, cipher, text_bytes, plain, expected);
     opal_aead_traces_wipe();
     if (OPAL_AEAD_OK == rc && opal_aead_tags_differ(expected, tag)) {
         rc = OPAL_AEAD_REFUSED;

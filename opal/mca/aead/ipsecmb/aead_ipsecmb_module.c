@@ -25,7 +25,6 @@ struct opal_aead_context {
         struct gcm_context_data gcm;
         struct chacha20_poly1305_context_data chacha;
     } state __attribute__((aligned(64)));
-    opal_aead_scratch_t scratch;
 };
 
 typedef struct {
@@ -173,7 +172,6 @@ static int context_new(opal_aead_context_t **context)
 static void context_free(opal_aead_context_t *context)
 {
     if (NULL != context) {
-        opal_aead_scratch_free(&context->scratch);
         opal_aead_pages_free(context, sizeof(*context));
     }
 }
@@ -266,23 +264,21 @@ static int opened(void *plain, size_t text_bytes, const uint8_t *tag, uint8_t ex
 }
 
 static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                const opal_aead_aad_t *aad, int aad_count,
+                const void *aad, size_t aad_bytes,
                 const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
     const ipsecmb_key_t *key = block;
     const gcm_t *g = &gcm[key->cipher];
-    size_t aad_bytes;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
 
-    if (NULL == joined || !arguments_fit(key, nonce, plain, text_bytes, cipher, tag)) {
+    if (!arguments_fit(key, nonce, plain, text_bytes, cipher, tag)) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(tag, no_tag, sizeof(no_tag));
     if (at_once(key, text_bytes)) {
         g->seal(&key->data.gcm, &context->state.gcm, cipher, plain, text_bytes, nonce,
-                joined, aad_bytes, tag, OPAL_AEAD_TAG_BYTES);
+                aad, aad_bytes, tag, OPAL_AEAD_TAG_BYTES);
     } else {
-        begin(context, key, nonce, joined, aad_bytes);
+        begin(context, key, nonce, aad, aad_bytes);
         some(context, key, true, plain, text_bytes, cipher);
         end(context, key, true, tag);
     }
@@ -290,12 +286,11 @@ static int seal(opal_aead_context_t *context, const void *block, const uint8_t *
 }
 
 static int seal_joined(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                       const opal_aead_aad_t *aad, int aad_count,
+                       const void *aad, size_t aad_bytes,
                        const opal_aead_piece_t *plain, int plain_count, void *cipher, uint8_t *tag)
 {
     const ipsecmb_key_t *key = block;
-    size_t aad_bytes, text_bytes = 0;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
+    size_t text_bytes = 0;
     uint8_t *out = cipher;
 
     for (int i = 0; i < plain_count; ++i) {
@@ -303,11 +298,11 @@ static int seal_joined(opal_aead_context_t *context, const void *block, const ui
             return OPAL_AEAD_ERROR;
         }
     }
-    if (NULL == joined || !arguments_fit(key, nonce, cipher, text_bytes, cipher, tag)) {
+    if (!arguments_fit(key, nonce, cipher, text_bytes, cipher, tag)) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(tag, no_tag, sizeof(no_tag));
-    begin(context, key, nonce, joined, aad_bytes);
+    begin(context, key, nonce, aad, aad_bytes);
     for (int i = 0; i < plain_count; out += plain[i++].bytes) {
         some(context, key, true, plain[i].base, plain[i].bytes, out);
     }
@@ -316,24 +311,22 @@ static int seal_joined(opal_aead_context_t *context, const void *block, const ui
 }
 
 static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *aad, size_t aad_bytes,
                  const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
     const ipsecmb_key_t *key = block;
     const gcm_t *g = &gcm[key->cipher];
     uint8_t expected[OPAL_AEAD_TAG_BYTES];
-    size_t aad_bytes;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
 
-    if (NULL == joined || !arguments_fit(key, nonce, cipher, text_bytes, plain, tag)) {
+    if (!arguments_fit(key, nonce, cipher, text_bytes, plain, tag)) {
         return OPAL_AEAD_ERROR;
     }
     memcpy(expected, no_tag, sizeof(no_tag));
     if (at_once(key, text_bytes)) {
         g->open(&key->data.gcm, &context->state.gcm, plain, cipher, text_bytes, nonce,
-                joined, aad_bytes, expected, OPAL_AEAD_TAG_BYTES);
+                aad, aad_bytes, expected, OPAL_AEAD_TAG_BYTES);
     } else {
-        begin(context, key, nonce, joined, aad_bytes);
+        begin(context, key, nonce, aad, aad_bytes);
         some(context, key, false, cipher, text_bytes, plain);
         end(context, key, false, expected);
     }

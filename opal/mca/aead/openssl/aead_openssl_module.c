@@ -162,22 +162,20 @@ static void key_wipe(void *block)
 
 /* ---- messages ---- */
 
-static int feed_aad(EVP_CIPHER_CTX *evp, const opal_aead_aad_t *aad, int aad_count)
+/* NULL out: additional data. */
+static int feed(EVP_CIPHER_CTX *evp, const uint8_t *in, size_t bytes, uint8_t *out)
 {
-    int unused;
+    int written;
 
-    for (int i = 0; i < aad_count; ++i) {
-        const uint8_t *at = aad[i].base;
+    while (0 < bytes) {
+        const size_t now = bytes < PIECE ? bytes : PIECE;
 
-        for (size_t left = aad[i].bytes; 0 < left;) {
-            const size_t now = left < PIECE ? left : PIECE;
-
-            if (1 != EVP_CipherUpdate(evp, NULL, &unused, at, (int) now)) {
-                return 0;
-            }
-            at += now;
-            left -= now;
+        if (1 != EVP_CipherUpdate(evp, out, &written, in, (int) now)) {
+            return 0;
         }
+        in += now;
+        out = NULL == out ? NULL : out + now;
+        bytes -= now;
     }
     return 1;
 }
@@ -186,39 +184,17 @@ static int feed_aad(EVP_CIPHER_CTX *evp, const opal_aead_aad_t *aad, int aad_cou
  * the stack, and leaves them there.  Its ChaCha20 leaves the key there at any length, if the CPU has no AVX-512. */
 #define STACK_STAYS_CLEAN 128
 
-static void wipe_traces(opal_aead_cipher_t cipher, const opal_aead_aad_t *aad, int aad_count, size_t text_bytes)
+static void wipe_traces(opal_aead_cipher_t cipher, size_t aad_bytes, size_t text_bytes)
 {
-    bool clean = OPAL_AEAD_CHACHA20_POLY1305 != cipher && text_bytes <= STACK_STAYS_CLEAN;
-
-    for (int i = 0; i < aad_count; ++i) {
-        clean = clean && aad[i].bytes <= STACK_STAYS_CLEAN;
-    }
-    if (clean) {
+    if (OPAL_AEAD_CHACHA20_POLY1305 != cipher && text_bytes <= STACK_STAYS_CLEAN && aad_bytes <= STACK_STAYS_CLEAN) {
         opal_aead_vectors_wipe();
     } else {
         opal_aead_traces_wipe();
     }
 }
 
-static int feed_text(EVP_CIPHER_CTX *evp, const uint8_t *in, size_t text_bytes, uint8_t *out)
-{
-    int written;
-
-    while (0 < text_bytes) {
-        const size_t now = text_bytes < PIECE ? text_bytes : PIECE;
-
-        if (1 != EVP_CipherUpdate(evp, out, &written, in, (int) now)) {
-            return 0;
-        }
-        in += now;
-        out += now;
-        text_bytes -= now;
-    }
-    return 1;
-}
-
 static int seal_joined(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                       const opal_aead_aad_t *aad, int aad_count,
+                       const void *aad, size_t aad_bytes,
                        const opal_aead_piece_t *plain, int plain_count, void *cipher, uint8_t *tag)
 {
     const opal_aead_openssl_key_t *key = block;
@@ -240,13 +216,13 @@ static int seal_joined(opal_aead_context_t *context, const void *block, const ui
     if (NULL == evp || !opal_aead_text_fits(key->cipher, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
-    good = 1 == EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL) && feed_aad(evp, aad, aad_count);
+    good = 1 == EVP_EncryptInit_ex2(evp, NULL, NULL, nonce, NULL) && feed(evp, aad, aad_bytes, NULL);
     for (int i = 0; i < plain_count && good; out += plain[i++].bytes) {
-        good = feed_text(evp, plain[i].base, plain[i].bytes, out);
+        good = feed(evp, plain[i].base, plain[i].bytes, out);
     }
     good = good && 1 == EVP_EncryptFinal_ex(evp, none, &written)
         && 1 == EVP_CIPHER_CTX_get_params(evp, get_tag);
-    wipe_traces(key->cipher, aad, aad_count, text_bytes);
+    wipe_traces(key->cipher, aad_bytes, text_bytes);
     if (!good) {
         opal_aead_wipe(cipher, text_bytes);
         return OPAL_AEAD_ERROR;
@@ -255,16 +231,16 @@ static int seal_joined(opal_aead_context_t *context, const void *block, const ui
 }
 
 static int seal(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                const opal_aead_aad_t *aad, int aad_count,
+                const void *aad, size_t aad_bytes,
                 const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
     const opal_aead_piece_t piece = {plain, text_bytes};
 
-    return seal_joined(context, block, nonce, aad, aad_count, &piece, 1, cipher, tag);
+    return seal_joined(context, block, nonce, aad, aad_bytes, &piece, 1, cipher, tag);
 }
 
 static int open_(opal_aead_context_t *context, const void *block, const uint8_t *nonce,
-                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *aad, size_t aad_bytes,
                  const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
     const opal_aead_openssl_key_t *key = block;
@@ -282,11 +258,11 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
     }
     memcpy(tag_copy, tag, sizeof(tag_copy));
     if (1 == EVP_DecryptInit_ex2(evp, NULL, NULL, nonce, set_tag)
-        && feed_aad(evp, aad, aad_count)
-        && feed_text(evp, cipher, text_bytes, plain)) {
+        && feed(evp, aad, aad_bytes, NULL)
+        && feed(evp, cipher, text_bytes, plain)) {
         rc = 1 == EVP_DecryptFinal_ex(evp, none, &written) ? OPAL_AEAD_OK : OPAL_AEAD_REFUSED;
     }
-    wipe_traces(key->cipher, aad, aad_count, text_bytes);
+    wipe_traces(key->cipher, aad_bytes, text_bytes);
     if (OPAL_AEAD_OK != rc) {
         opal_aead_wipe(plain, text_bytes);
     }

@@ -3,48 +3,7 @@
  *
  * What the component loader looks up in mca_aead_sodium.so.
  */
-#include "opal_config.h"
-
-#include "opal/constants.h"
-#include "opal/runtime/opal.h"
-
-#include "opal/mca/aead/base/base.h"
+#include "opal/mca/aead/base/aead_base_component.h"
 #include "opal/mca/aead/sodium/aead_sodium.h"
 
-OPAL_DECLSPEC extern opal_aead_component_t mca_aead_sodium_component;
-
-/* Returning anything but OPAL_SUCCESS drops the component. */
-static int sodium_register(void)
-{
-    return OPAL_AEAD_SERIES_OK("aead/sodium") ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
-}
-
-/* A library that cannot be used leaves a module without ciphers, so that
- * selection can say so. */
-static int sodium_open(void)
-{
-    (void) opal_aead_sodium_init();
-    return OPAL_SUCCESS;
-}
-
-static int sodium_close(void)
-{
-    opal_aead_sodium_fini();
-    return OPAL_SUCCESS;
-}
-
-opal_aead_component_t mca_aead_sodium_component = {
-    .base_version = {
-        OPAL_AEAD_BASE_VERSION_1_0_0,
-        .mca_component_name = "sodium",
-        MCA_BASE_MAKE_VERSION(component, 0, 1, 0),
-        .mca_register_component_params = sodium_register,
-        .mca_open_component = sodium_open,
-        .mca_close_component = sodium_close,
-    },
-    .base_data = { MCA_BASE_METADATA_PARAM_NONE },
-    .built_major = OPAL_MAJOR_VERSION,
-    .built_minor = OPAL_MINOR_VERSION,
-    .priority = opal_aead_sodium_priority,
-    .module = &opal_aead_sodium_module,
-};
+OPAL_AEAD_COMPONENT(sodium);

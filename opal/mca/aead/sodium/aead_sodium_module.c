@@ -1,8 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Seal and open with libsodium.  The expanded key is libsodium's own state, which it only reads once made; a context
- * is room for additional data.
+ * Seal and open with libsodium.  The expanded key is libsodium's own state, which it only reads once made.
  *
  * libsodium leaves round keys on the stack and in registers: every caller that passes it a key wipes them.
  */
@@ -12,10 +11,6 @@
 
 #include "opal/mca/aead/aead_util.h"
 #include "aead_sodium.h"
-
-struct opal_aead_context {
-    opal_aead_scratch_t scratch;
-};
 
 _Static_assert(OPAL_AEAD_NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES
                && OPAL_AEAD_TAG_BYTES == crypto_aead_aes256gcm_ABYTES
@@ -51,7 +46,7 @@ static const char *version(void)
     return text;
 }
 
-/* ---- keys and contexts ---- */
+/* ---- keys ---- */
 
 static size_t key_bytes(opal_aead_cipher_t cipher)
 {
@@ -76,52 +71,36 @@ static void key_wipe(void *key)
     opal_aead_wipe(key, sizeof(crypto_aead_aes256gcm_state));
 }
 
-static int context_new(opal_aead_context_t **context)
-{
-    *context = calloc(1, sizeof(**context));
-    return NULL == *context ? OPAL_AEAD_ERROR : OPAL_AEAD_OK;
-}
-
-static void context_free(opal_aead_context_t *context)
-{
-    if (NULL != context) {
-        opal_aead_scratch_free(&context->scratch);
-        free(context);
-    }
-}
-
 /* ---- messages ---- */
 
 static int seal(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
-                const opal_aead_aad_t *aad, int aad_count,
+                const void *aad, size_t aad_bytes,
                 const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
-    size_t aad_bytes;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
     int rc;
 
-    if (NULL == joined || !opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)) {
+    (void) context;
+    if (!opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
     rc = crypto_aead_aes256gcm_encrypt_detached_afternm(cipher, tag, NULL, plain, text_bytes,
-                                                        joined, aad_bytes, NULL, nonce, key);
+                                                        aad, aad_bytes, NULL, nonce, key);
     opal_aead_traces_wipe();
     return 0 == rc ? OPAL_AEAD_OK : OPAL_AEAD_ERROR;
 }
 
 static int open_(opal_aead_context_t *context, const void *key, const uint8_t *nonce,
-                 const opal_aead_aad_t *aad, int aad_count,
+                 const void *aad, size_t aad_bytes,
                  const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
-    size_t aad_bytes;
-    const uint8_t *joined = opal_aead_aad_join(&context->scratch, aad, aad_count, &aad_bytes);
     int rc;
 
-    if (NULL == joined || !opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)) {
+    (void) context;
+    if (!opal_aead_text_fits(OPAL_AEAD_AES_256_GCM, text_bytes)) {
         return OPAL_AEAD_ERROR;
     }
     rc = crypto_aead_aes256gcm_decrypt_detached_afternm(plain, NULL, cipher, text_bytes, tag,
-                                                        joined, aad_bytes, nonce, key);
+                                                        aad, aad_bytes, nonce, key);
     opal_aead_traces_wipe();
     if (0 != rc) {
         opal_aead_wipe(plain, text_bytes);
@@ -136,8 +115,8 @@ opal_aead_module_t opal_aead_sodium_module = {
     .key_bytes = key_bytes,
     .key_init = key_init,
     .key_wipe = key_wipe,
-    .context_new = context_new,
-    .context_free = context_free,
+    .context_new = opal_aead_no_context_new,
+    .context_free = opal_aead_no_context_free,
     .seal = seal,
     .open = open_
 };

@@ -51,19 +51,19 @@ static void context_free(opal_aead_context_t *context)
     (void) context;
 }
 
-static int copy_in(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const opal_aead_aad_t *aad,
-                   int aad_count, const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
+static int copy_in(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const void *aad,
+                   size_t aad_bytes, const void *plain, size_t text_bytes, void *cipher, uint8_t *tag)
 {
-    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_count;
+    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_bytes;
     memmove(cipher, plain, text_bytes);
     memset(tag, 0, OPAL_AEAD_TAG_BYTES);
     return OPAL_AEAD_OK;
 }
 
-static int copy_out(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const opal_aead_aad_t *aad,
-                    int aad_count, const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
+static int copy_out(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const void *aad,
+                    size_t aad_bytes, const void *cipher, size_t text_bytes, const uint8_t *tag, void *plain)
 {
-    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_count, (void) tag;
+    (void) context, (void) key, (void) nonce, (void) aad, (void) aad_bytes, (void) tag;
     memmove(plain, cipher, text_bytes);
     return OPAL_AEAD_OK;
 }

@@ -11,19 +11,18 @@ OPAL_CRYPT_OFTEN
 static inline int seal_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
                             const opal_aead_piece_t *plain, int count, void *cipher, uint8_t *tag)
 {
-    const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
     const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
     size_t bytes = plain[0].bytes;
     int rc;
 
     opal_crypt_nonce_log_add(box->id, box->nonce);
     if (1 == count) {
-        rc = box->aead->seal(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain[0].base, bytes, cipher, tag);
+        rc = box->aead->seal(context, box->key, box->nonce, box->bound, box->bound_bytes, plain[0].base, bytes, cipher, tag);
     } else {
         for (int i = 1; i < count; ++i) {
             bytes += plain[i].bytes;
         }
-        rc = box->aead->seal_joined(context, box->key, box->nonce, &aad, 0 != aad.bytes, plain, count, cipher, tag);
+        rc = box->aead->seal_joined(context, box->key, box->nonce, box->bound, box->bound_bytes, plain, count, cipher, tag);
     }
     if (0 != since) {
         opal_crypt_count_time(since);
@@ -39,9 +38,8 @@ OPAL_CRYPT_OFTEN
 static inline int open_with(const opal_crypt_box_t *box, opal_crypt_thread_t *thread, opal_aead_context_t *context,
                             const void *cipher, size_t bytes, const uint8_t *tag, void *plain)
 {
-    const opal_aead_aad_t aad = {box->bound, box->bound_bytes};
     const uint64_t since = opal_crypt_timing ? opal_crypt_now() : 0;
-    const int rc = box->aead->open(context, box->key, box->nonce, &aad, 0 != aad.bytes, cipher, bytes, tag, plain);
+    const int rc = box->aead->open(context, box->key, box->nonce, box->bound, box->bound_bytes, cipher, bytes, tag, plain);
 
     if (0 != since) {
         opal_crypt_count_time(since);
