@@ -119,7 +119,7 @@ static int open_keystore(opening_t *o)
         return open_refuse(o, MPICRYPT_FILE_ERR_SETUP, wrong.text);
     }
     if (!mpicrypt_settings_keystore(&settings, &options)) {
-        return open_refuse(o, MPICRYPT_FILE_ERR_SETUP, "OMPI_MCA_crypt_keystore is file or pkcs11");
+        return open_refuse(o, MPICRYPT_FILE_ERR_SETUP, "OMPI_MCA_crypt_keystore is file, pkcs11 or vault");
     }
     int rc = opal_cryptfile_keystore_open(&options, &o->keystore, &why);
     return OPAL_CRYPT_OK == rc ? MPICRYPT_FILE_OK : mpicrypt_fail_refused(o->error, MPICRYPT_FILE_ERR_SETUP, rc, o->file->name, &why);

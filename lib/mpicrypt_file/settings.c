@@ -42,10 +42,15 @@ mpicrypt_settings_t mpicrypt_settings(const mpicrypt_settings_t *given)
 
 bool mpicrypt_settings_keystore(const mpicrypt_settings_t *settings, opal_cryptfile_keystore_options_t *options)
 {
-    const bool pkcs11 = NULL != settings->backend && 0 == strcmp(settings->backend, "pkcs11");
+    static const char *const backends[] = {"file", "pkcs11", "vault"};      /* as the enumeration has them, from 1 */
+    unsigned backend = 0;
+
+    while (backend < 3 && 0 != strcmp(NULL == settings->backend ? "file" : settings->backend, backends[backend])) {
+        ++backend;
+    }
 
     *options = (opal_cryptfile_keystore_options_t){
-        .backend = pkcs11 ? OPAL_CRYPTFILE_KEYSTORE_PKCS11 : OPAL_CRYPTFILE_KEYSTORE_FILE,
+        .backend = (opal_cryptfile_keystore_backend_t) (backend + 1),
         .directory = settings->directory,
         .group = settings->group,
         .log_file = settings->log_file,
@@ -55,7 +60,7 @@ bool mpicrypt_settings_keystore(const mpicrypt_settings_t *settings, opal_cryptf
         .pkcs11_token = settings->pkcs11_token,
         .pkcs11_pin_file = settings->pkcs11_pin_file,
     };
-    return pkcs11 || NULL == settings->backend || 0 == strcmp(settings->backend, "file");
+    return backend < 3;
 }
 
 unsigned mpicrypt_settings_lock_timeout(void)

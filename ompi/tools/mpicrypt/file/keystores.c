@@ -3,7 +3,7 @@
  *
  * The keystores of the files that are open.  One keystore serves one call at a time, so threads would wait for each
  * other; each open file has its own, and the next file gets it after that.  A token is opened once, as it
- * counts who is logged in, and all files share it.
+ * counts who is logged in, and so is a key server, for one login; all files share it.
  */
 #include <pthread.h>
 #include <stdlib.h>

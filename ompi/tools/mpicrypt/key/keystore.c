@@ -55,7 +55,7 @@ bool mpicrypt_keystore_shared(const mpicrypt_keystore_t *options)
 {
     const char *backend = mpicrypt_settings(options).backend;
 
-    return NULL != backend && 0 == strcmp(backend, "pkcs11");
+    return NULL != backend && (0 == strcmp(backend, "pkcs11") || 0 == strcmp(backend, "vault"));
 }
 
 int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_keystore_t **keystore)
@@ -65,7 +65,7 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_ke
     opal_crypt_why_t why = {.topic = NULL};
 
     if (!mpicrypt_settings_keystore(&set, &of)) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file or pkcs11, not '%s'", set.backend);
+        return mpicrypt_error(MPICRYPT_USAGE, "--keystore is file, pkcs11 or vault, not '%s'", set.backend);
     }
     int code = mpicrypt_keystore_begin(options);
     if (MPICRYPT_OK != code) {

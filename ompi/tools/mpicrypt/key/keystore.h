@@ -16,7 +16,7 @@ typedef mpicrypt_settings_t mpicrypt_keystore_t;
 
 #define MPICRYPT_KEYSTORE_OPTIONS(k) \
     {"keystore", MPICRYPT_TEXT, "KIND", NULL, &(k).backend, \
-     "The kind of keystore: file (the default) or pkcs11. The default of this option and of those below is what the "\
+     "The kind of keystore: file (the default), pkcs11 or vault (a key server). The default of this option and of those below is what the "\
      "environment sets for jobs; here OMPI_MCA_crypt_keystore."}, \
     {"keystore-dir", MPICRYPT_TEXT, "DIR", NULL, &(k).directory, \
      "The directory of the keystore. Default: OMPI_MCA_crypt_keystore_dir, else ~/.ompi-crypt/keys."}, \
@@ -38,7 +38,7 @@ int mpicrypt_keystore_open(const mpicrypt_keystore_t *options, opal_cryptfile_ke
 /* The same without a keystore: settings are checked, and crypt_fips takes effect. */
 int mpicrypt_keystore_begin(const mpicrypt_keystore_t *options);
 
-/* Is it a token, which is opened once for all threads? */
+/* Is it a token or a key server, which is opened once for all threads? */
 bool mpicrypt_keystore_shared(const mpicrypt_keystore_t *options);
 
 /* Was crypt_fips asked for, by the options or the environment? */

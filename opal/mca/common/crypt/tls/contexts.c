@@ -12,15 +12,12 @@
 #include "opal/mca/common/crypt/base/fork.h"
 #include "opal/mca/common/crypt/base/hex.h"
 #include "opal/mca/common/crypt/base/library.h"
-#include "opal/mca/common/crypt/base/secmem.h"
 
 #include <assert.h>
-#include <malloc.h>
 #include <stdlib.h>
 
 #define SECURITY_LEVEL  2               /* 112 bits and more */
 #define RANDOM          32
-#define WIPE_TRIES      8
 
 /* OpenSSL 3.2 and newer offer to compress certificates; earlier versions ignore the bits. */
 #define NO_CERTIFICATE_COMPRESSION (UINT64_C(1) << 32 | UINT64_C(1) << 33)
@@ -241,9 +238,9 @@ int opal_crypt_tls_create(opal_aead_cipher_t cipher, opal_crypt_tls_t **made, op
     if (NULL == suite) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-missing", "a suite for keys of 192 bits");
     }
-    /* 3.5 may write the keys of every handshake there; it does not tell whether it was built to do so. */
-    if (NULL != getenv("SSLKEYLOGFILE") && OpenSSL_version_num() >= 0x30500000L) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-keylog", "SSLKEYLOGFILE");
+    rc = opal_crypt_libssl_keylog(why);
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
     tls = calloc(1, sizeof(*tls));
     if (NULL == tls) {
@@ -298,45 +295,4 @@ SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake)
         ssl->SSL_set_connect_state(made);
     }
     return made;
-}
-
-/* ---- wiping ---- */
-
-/* How far [at, at + bytes) is covered from its beginning, once `block` is covered too. */
-static uintptr_t covered_to(uintptr_t covered, const void *block, size_t bytes)
-{
-    const uintptr_t from = (uintptr_t) block;
-
-    return from <= covered && from + bytes > covered ? from + bytes : covered;
-}
-
-/* OpenSSL frees an SSL object with secrets in it.  Just freed, its memory is what malloc returns for requests of this
- * size: take it again and wipe it.  This is not guaranteed: another thread may be faster. */
-static void wipe_freed(uintptr_t at, size_t bytes)
-{
-    void *taken[WIPE_TRIES];
-    uintptr_t covered = at;
-    int count = 0;
-
-    while (covered < at + bytes && count < WIPE_TRIES && NULL != (taken[count] = malloc(bytes))) {
-        opal_crypt_wipe(taken[count], bytes);
-        covered = covered_to(covered, taken[count++], bytes);
-    }
-    while (count > 0) {
-        free(taken[--count]);
-    }
-}
-
-void opal_crypt_tls_ssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl)
-{
-    const uintptr_t at = (uintptr_t) ssl;
-    CRYPTO_malloc_fn from = NULL;
-    size_t bytes;
-
-    libssl->CRYPTO_get_mem_functions(&from, NULL, NULL);
-    bytes = from == libssl->CRYPTO_malloc ? malloc_usable_size(ssl) : 0;    /* else the program's own allocator */
-    libssl->SSL_free(ssl);
-    if (bytes > 0) {
-        wipe_freed(at, bytes);
-    }
 }

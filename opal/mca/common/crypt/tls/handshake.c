@@ -22,7 +22,7 @@
 static void ssl_end(opal_crypt_handshake_t *handshake)
 {
     if (NULL != handshake->ssl && !opal_crypt_library_ended()) {
-        opal_crypt_tls_ssl_free(handshake->tls->ssl, handshake->ssl);
+        opal_crypt_libssl_free(handshake->tls->ssl, handshake->ssl);
         handshake->tls->ssl->ERR_clear_error();
     }
     handshake->ssl = NULL;

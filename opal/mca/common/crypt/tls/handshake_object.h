@@ -7,7 +7,7 @@
 #define OPAL_CRYPT_TLS_HANDSHAKE_OBJECT_H
 
 #include "handshake.h"
-#include "libssl.h"
+#include "opal/mca/common/crypt/base/libssl.h"
 
 struct opal_crypt_tls {
     const opal_crypt_libssl_t *ssl;
@@ -54,8 +54,5 @@ struct opal_crypt_handshake {
 
 /* contexts.c: an SSL object for this handshake, with its group only; NULL without memory. */
 SSL *opal_crypt_tls_ssl(opal_crypt_handshake_t *handshake);
-
-/* contexts.c: SSL_free, and wipe its memory as far as malloc returns it. */
-void opal_crypt_tls_ssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl);
 
 #endif

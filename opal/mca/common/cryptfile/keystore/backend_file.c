@@ -144,8 +144,7 @@ static int protect(opal_cryptfile_keystore_t *keystore, const char *label, unsig
 /* ---- using ---- */
 
 static int file_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                     const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
-                     opal_crypt_why_t *why)
+                     const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t *wrapped, opal_crypt_why_t *why)
 {
     opal_cryptfile_key_file_t *content;
     int rc = opal_cryptfile_key_file_load(keystore, record->label, record->version, &content, why);

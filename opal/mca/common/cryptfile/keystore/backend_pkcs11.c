@@ -314,8 +314,7 @@ static int p11_update(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_
 /* ---- using ---- */
 
 static int p11_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                    const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
-                    opal_crypt_why_t *why)
+                    const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t *wrapped, opal_crypt_why_t *why)
 {
     CK_OBJECT_HANDLE kek;
     int rc = key_object(keystore->token, record->label, record->version, &kek, why);

@@ -4,7 +4,9 @@
  * Data keys: wrapped and unwrapped if the key may be used, each time with a line in the
  * log; and the blob that a map keeps.
  *
- *     | format 1 = 1 | backend 1 | key version 2 | fingerprint 16 | created 8 | n 2 = 40 | wrapped 40 | e 2 | escrow e |
+ *     | format 1 = 1 | backend 1 | key version 2 | fingerprint 16 | created 8 | n 2 | wrapped n | e 2 | escrow e |
+ *
+ * n is 40 (RFC 3394), or 60 of a key server.
  */
 #include "keystore_object.h"
 #include "opal/mca/common/crypt/base/le.h"
@@ -18,37 +20,53 @@ enum {
     BLOB_FORMAT = 1,
     BLOB_FINGERPRINT_AT = 4,
     BLOB_CREATED_AT = BLOB_FINGERPRINT_AT + OPAL_CRYPTFILE_FINGERPRINT_BYTES,
-    BLOB_BY_BYTES = BLOB_CREATED_AT + 8,        /* names the key that it was wrapped under */
-    BLOB_ESCROW_AT = OPAL_CRYPTFILE_BLOB_WRAPPED_AT + OPAL_CRYPTFILE_RFC3394_BYTES
+    BLOB_BY_BYTES = BLOB_CREATED_AT + 8         /* names the key that it was wrapped under */
 };
 static_assert(BLOB_BY_BYTES + 2 == OPAL_CRYPTFILE_BLOB_WRAPPED_AT, "docs/file-format.rst");
 
-static_assert(BLOB_ESCROW_AT + 2 + OPAL_CRYPTFILE_ESCROW_MAX <= OPAL_CRYPTFILE_WRAPPED_MAX, "the largest blob");
+static_assert(OPAL_CRYPTFILE_BLOB_WRAPPED_AT + OPAL_CRYPTFILE_TRANSIT_BYTES + 2 + OPAL_CRYPTFILE_ESCROW_MAX <= OPAL_CRYPTFILE_WRAPPED_MAX,
+              "the largest blob");
 
 /* ---- the blob ---- */
+
+/* n of a backend; 0: there is no such backend. */
+static uint16_t blob_inner(unsigned backend)
+{
+    return OPAL_CRYPTFILE_KEYSTORE_FILE == backend || OPAL_CRYPTFILE_KEYSTORE_PKCS11 == backend ? OPAL_CRYPTFILE_RFC3394_BYTES
+           : OPAL_CRYPTFILE_KEYSTORE_VAULT == backend                                           ? OPAL_CRYPTFILE_TRANSIT_BYTES
+                                                                                                : 0;
+}
+
+/* Where e is. */
+static size_t blob_escrow_at(unsigned backend)
+{
+    return OPAL_CRYPTFILE_BLOB_WRAPPED_AT + blob_inner(backend);
+}
 
 static void blob_write(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record, uint16_t escrow_bytes,
                        opal_cryptfile_wrapped_t *wrapped)
 {
+    const size_t escrow_at = blob_escrow_at(keystore->backend);
+
     wrapped->blob[0] = BLOB_FORMAT;
     wrapped->blob[1] = (uint8_t) keystore->backend;
     opal_crypt_le_put16(wrapped->blob + 2, record->version);
     memcpy(wrapped->blob + BLOB_FINGERPRINT_AT, record->fingerprint, sizeof(record->fingerprint));
     opal_crypt_le_put64(wrapped->blob + BLOB_CREATED_AT, (uint64_t) record->created);
-    opal_crypt_le_put16(wrapped->blob + BLOB_BY_BYTES, OPAL_CRYPTFILE_RFC3394_BYTES);
-    opal_crypt_le_put16(wrapped->blob + BLOB_ESCROW_AT, escrow_bytes);
-    wrapped->bytes = (uint16_t) (BLOB_ESCROW_AT + 2 + escrow_bytes);
+    opal_crypt_le_put16(wrapped->blob + BLOB_BY_BYTES, blob_inner(keystore->backend));
+    opal_crypt_le_put16(wrapped->blob + escrow_at, escrow_bytes);
+    wrapped->bytes = (uint16_t) (escrow_at + 2 + escrow_bytes);
 }
 
 int opal_cryptfile_wrapped_parse(const opal_cryptfile_wrapped_t *wrapped, opal_cryptfile_wrapped_by_t *by)
 {
     const uint8_t *blob = wrapped->blob;
+    const size_t escrow_at = blob_escrow_at(blob[1]);
 
-    if (wrapped->bytes < BLOB_ESCROW_AT + 2 || wrapped->bytes > OPAL_CRYPTFILE_WRAPPED_MAX || BLOB_FORMAT != blob[0] ||
-        (OPAL_CRYPTFILE_KEYSTORE_FILE != blob[1] && OPAL_CRYPTFILE_KEYSTORE_PKCS11 != blob[1]) ||
+    if (wrapped->bytes < escrow_at + 2 || wrapped->bytes > OPAL_CRYPTFILE_WRAPPED_MAX || BLOB_FORMAT != blob[0] || 0 == blob_inner(blob[1]) ||
         0 == opal_crypt_le_get16(blob + 2) || opal_crypt_le_get64(blob + BLOB_CREATED_AT) > INT64_MAX ||
-        OPAL_CRYPTFILE_RFC3394_BYTES != opal_crypt_le_get16(blob + BLOB_BY_BYTES) ||
-        wrapped->bytes != BLOB_ESCROW_AT + 2 + opal_crypt_le_get16(blob + BLOB_ESCROW_AT)) {
+        blob_inner(blob[1]) != opal_crypt_le_get16(blob + BLOB_BY_BYTES) ||
+        wrapped->bytes != escrow_at + 2 + opal_crypt_le_get16(blob + escrow_at)) {
         return OPAL_CRYPT_ERR_AUTH;
     }
     by->backend = (opal_cryptfile_keystore_backend_t) blob[1];
@@ -72,8 +90,8 @@ int opal_cryptfile_wrapped_recover(const opal_cryptfile_wrapped_t *wrapped, cons
     if (OPAL_CRYPT_OK != opal_cryptfile_wrapped_parse(wrapped, &by)) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-blob", "%u bytes", wrapped->bytes);
     }
-    return opal_cryptfile_escrow_unwrap(private_pem, secret_on_netfs, wrapped->blob + BLOB_ESCROW_AT + 2,
-                                        opal_crypt_le_get16(wrapped->blob + BLOB_ESCROW_AT), data_key, why);
+    const uint8_t *escrow = wrapped->blob + blob_escrow_at(by.backend);
+    return opal_cryptfile_escrow_unwrap(private_pem, secret_on_netfs, escrow + 2, opal_crypt_le_get16(escrow), data_key, why);
 }
 
 /* ---- wrap and unwrap ---- */
@@ -133,7 +151,7 @@ static int blob_wrap(opal_cryptfile_keystore_t *keystore, const char *label, con
     rc = keystore->ops->wrap(keystore, &record, data_key, wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT, why);
     if (OPAL_CRYPT_OK == rc && 0 != record.escrow_bytes) {
         rc = opal_cryptfile_escrow_wrap(record.escrow, record.escrow_bytes, data_key,
-                                        wrapped->blob + BLOB_ESCROW_AT + 2, &escrow_bytes);
+                                        wrapped->blob + blob_escrow_at(keystore->backend) + 2, &escrow_bytes);
     }
     if (OPAL_CRYPT_OK != rc) {
         return rc;
@@ -170,6 +188,19 @@ static int parse_all(const opal_cryptfile_unwrap_t *blobs, size_t count, size_t 
     return OPAL_CRYPT_OK;
 }
 
+/* The record under which to unwrap.  If a server decides, it is what the blob says, and no request is needed. */
+static int blob_record(opal_cryptfile_keystore_t *keystore, const char *label, const opal_cryptfile_wrapped_by_t *by,
+                       opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
+{
+    if (!keystore->ops->server || !opal_cryptfile_key_label_valid(label)) {
+        return opal_cryptfile_keystore_look_up(keystore, label, by->version, true, record, why);
+    }
+    *record = (opal_cryptfile_keystore_record_t){.version = by->version, .created = by->created};
+    strcpy(record->label, label);
+    memcpy(record->fingerprint, by->fingerprint, sizeof(record->fingerprint));
+    return OPAL_CRYPT_OK;
+}
+
 static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
                        const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
                        opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
@@ -185,9 +216,9 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
     }
     if (by.backend != keystore->backend) {
         return refuse_use(keystore, "unwrap", label, &by, NULL, uuid,
-                          "the file's key was wrapped by the other keystore backend", why);
+                          "the file's key was wrapped by another keystore backend", why);
     }
-    rc = opal_cryptfile_keystore_look_up(keystore, label, by.version, true, &record, why);
+    rc = blob_record(keystore, label, &by, &record, why);
     if (OPAL_CRYPT_OK != rc) {
         (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, by.version, uuid, "no such key", NULL);
         if (NULL != why && 0 == strcmp("keystore-no-label", why->topic)) {
@@ -202,7 +233,12 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
     }
     rc = keystore->ops->unwrap(keystore, &record, blobs, count, which, why);
     if (OPAL_CRYPT_OK != rc) {
-        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, by.version, uuid, "not wrapped by this key", NULL);
+        const bool other = OPAL_CRYPT_ERR_AUTH == rc || !keystore->ops->server;
+        (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, by.version, uuid,
+                                           other ? "not wrapped by this key" : "the key server did not unwrap it", NULL);
+        if (OPAL_CRYPT_ERR_AUTH == rc && keystore->ops->server) {       /* which key is it there? */
+            (void) opal_cryptfile_keystore_look_up(keystore, label, by.version, true, &record, NULL);
+        }
         return OPAL_CRYPT_ERR_AUTH != rc ? rc : opal_crypt_refuse(why, rc, "keystore-unwrap", "%s, version %u (%s)", label, by.version,
                                                                   names_of(&by, &record, names));
     }
@@ -240,7 +276,7 @@ static int agrees(opal_cryptfile_keystore_t *keystore, const char *label, const 
     if (OPAL_CRYPT_OK == rc && by.backend != keystore->backend) {
         rc = OPAL_CRYPT_ERR_CONFIG;
     }
-    rc = rc ? rc : opal_cryptfile_keystore_look_up(keystore, label, *version, true, &record, &why);
+    rc = rc ? rc : blob_record(keystore, label, &by, &record, &why);
     rc = rc ? rc : keystore->ops->unwrap(keystore, &record, &blob, 1, &which, &why);
     if (OPAL_CRYPT_OK == rc && 0 != opal_crypt_differ(own, data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES)) {
         rc = OPAL_CRYPT_ERR_AUTH;

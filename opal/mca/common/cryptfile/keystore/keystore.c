@@ -35,7 +35,7 @@ static int check_directory(const opal_crypt_secret_group_t *group, const char *p
         (void) fstat(fd, &status);
         close(fd);
     }
-    *of_another = NULL != group && geteuid() != status.st_uid;
+    *of_another = geteuid() != status.st_uid;
     return rc;
 }
 
@@ -60,6 +60,7 @@ static int choose_directory(opal_cryptfile_keystore_t *keystore, const char *cho
     if (OPAL_CRYPT_OK == rc) {
         keystore->directory = strdup(chosen);
         rc = NULL == keystore->directory ? OPAL_CRYPT_ERR_MEMORY : OPAL_CRYPT_OK;
+        keystore->of_another = keystore->of_another && (NULL != keystore->group || keystore->ops->server);
     }
     return rc;
 }
@@ -84,8 +85,9 @@ int opal_cryptfile_keystore_open(const opal_cryptfile_keystore_options_t *option
     pthread_mutex_init(&made->lock, NULL);
     made->log_fd = -1;
     made->backend = options->backend;
-    made->ops = OPAL_CRYPTFILE_KEYSTORE_PKCS11 == options->backend ? &opal_cryptfile_keystore_pkcs11_ops
-                                                               : &opal_cryptfile_keystore_file_ops;
+    made->ops = OPAL_CRYPTFILE_KEYSTORE_PKCS11 == options->backend  ? &opal_cryptfile_keystore_pkcs11_ops
+                : OPAL_CRYPTFILE_KEYSTORE_VAULT == options->backend ? &opal_cryptfile_keystore_vault_ops
+                                                                    : &opal_cryptfile_keystore_file_ops;
     made->secret_on_netfs = options->secret_on_netfs;
     made->now = options->now;
     int rc = NULL == options->group ? OPAL_CRYPT_OK : choose_group(made, options->group, why);

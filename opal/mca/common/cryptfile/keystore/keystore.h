@@ -3,7 +3,8 @@
  *
  * The keystore: keys under labels, which wrap and unwrap the data keys of
  * files.  No function here returns a label's key (exchange.h does, for an
- * export); a backend may keep it in hardware.
+ * export); a backend may keep it in hardware,
+ * or on a server.
  *
  *     data key 32 --wrap(label)--> blob, kept in the map --unwrap(label)--> data key 32
  *
@@ -33,7 +34,8 @@
 
 typedef enum {
     OPAL_CRYPTFILE_KEYSTORE_FILE = 1,           /* as in the blob */
-    OPAL_CRYPTFILE_KEYSTORE_PKCS11 = 2
+    OPAL_CRYPTFILE_KEYSTORE_PKCS11 = 2,
+    OPAL_CRYPTFILE_KEYSTORE_VAULT = 3
 } opal_cryptfile_keystore_backend_t;
 
 /* Letters, digits, '.', '_' and '-', not beginning with a dot; at most KEY_LABEL_MAX. */
@@ -48,7 +50,7 @@ typedef struct opal_cryptfile_wrapped {
 /* Strings belong to the caller and are copied where needed.  NULL: default. */
 typedef struct opal_cryptfile_keystore_options {
     opal_cryptfile_keystore_backend_t backend;
-    const char *directory;          /* ~/.ompi-crypt/keys; holds the log for both backends */
+    const char *directory;          /* ~/.ompi-crypt/keys; holds the log for all backends, and vault.conf */
     const char *log_file;           /* DIRECTORY/log */
     const char *machine_key_file;   /* 64 hexadecimal digits on local storage; new keys are wrapped under it */
     const char *group;              /* "[OWNER:]GROUP": its members may read the keystore of OWNER (this user); `file` only */

@@ -15,13 +15,15 @@
 #include <pthread.h>
 
 #define OPAL_CRYPTFILE_RFC3394_BYTES    (OPAL_CRYPTFILE_DATA_KEY_BYTES + 8)
+#define OPAL_CRYPTFILE_TRANSIT_BYTES    (12 + OPAL_CRYPTFILE_DATA_KEY_BYTES + 16)       /* AES-GCM, of a key server */
 #define OPAL_CRYPTFILE_RECORD_TEXT_MAX  4096
-#define OPAL_CRYPTFILE_BLOB_WRAPPED_AT  30      /* in a blob: the key as RFC 3394 has it */
+#define OPAL_CRYPTFILE_BLOB_WRAPPED_AT  30      /* in a blob: the wrapped key, as the backend makes it */
 #define OPAL_CRYPTFILE_KNOWN            "ompi-crypt fingerprint 1"      /* wrapped to make a fingerprint */
 #define OPAL_CRYPTFILE_KNOWN_BYTES      24      /* no data key has this length */
 
 typedef struct opal_cryptfile_keystore_ops {
     const char *name;
+    bool server;                    /* a server decides at each unwrap whether it is granted: no record is asked for before */
     int (*open)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_options_t *options,
                 opal_crypt_why_t *why);
     void (*close)(opal_cryptfile_keystore_t *keystore);
@@ -39,14 +41,13 @@ typedef struct opal_cryptfile_keystore_ops {
     /* Create a key and its record, whose fingerprint is filled in; fails if one exists. */
     int (*create)(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record,
                   opal_crypt_why_t *why);
-    /* Change the record; the key stays. */
+    /* Change the record; the key stays.  NULL: not here. */
     int (*update)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                   opal_crypt_why_t *why);
 
-    /* RFC 3394 under the record's key.  unwrap: ERR_AUTH if blob *which does not fit. */
+    /* Under the record's key: RFC 3394, or (vault) TRANSIT_BYTES.  unwrap: ERR_AUTH if blob *which does not fit. */
     int (*wrap)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
-                const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t wrapped[OPAL_CRYPTFILE_RFC3394_BYTES],
-                opal_crypt_why_t *why);
+                const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t *wrapped, opal_crypt_why_t *why);
     int (*unwrap)(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                   const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why);
     /* cryptfile/keystore/keystore.h; NULL: this backend has no files. */
@@ -63,16 +64,17 @@ struct opal_cryptfile_keystore {
     char *directory;
     const opal_crypt_secret_group_t *group;     /* NULL: it is ours alone */
     opal_crypt_secret_group_t group_space;
-    bool of_another;                /* a group's, of which this user is a member and not the owner */
+    bool of_another;                /* a group's, or (vault) a site's, and this user does not own it */
     bool secret_on_netfs;
     time_t now;                     /* 0: the clock */
     int log_fd;
     uint8_t *machine_key;           /* secret memory, or NULL */
-    void *token;                    /* pkcs11: its state */
+    void *token;                    /* pkcs11, vault: its state */
 };
 
 extern const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_file_ops;
 extern const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_pkcs11_ops;
+extern const opal_cryptfile_keystore_ops_t opal_cryptfile_keystore_vault_ops;
 
 /* ---- with the lock held ---- */
 /* The record of a version, or (0) the newest that may be used. */

@@ -21,8 +21,11 @@ int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int 
     char path[4200];
     int rc;
 
+    *fd = -1;
+    if (keystore->ops->server) {                /* which has locks of its own */
+        return OPAL_CRYPT_OK;
+    }
     if (keystore->of_another) {
-        *fd = -1;
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-directory", "%.512s: only its owner changes a group's keystore",
                                  keystore->directory);
     }

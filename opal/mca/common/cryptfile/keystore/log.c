@@ -6,7 +6,7 @@
  *
  *     2026-11-21T09:00:00Z host uid=1000 pid=42 unwrap label=lab version=1 file=0011... granted
  *
- * In the log of a member of a group, "keystore=DIRECTORY" follows the file.
+ * In the log of a user who does not own the keystore (a member of a group, or of a site with a key server), "keystore=DIRECTORY" follows the file.
  */
 #include "keystore_object.h"
 #include "opal/mca/common/crypt/base/hex.h"

@@ -106,6 +106,9 @@ int opal_cryptfile_keystore_list(opal_cryptfile_keystore_t *keystore,
 static int change(opal_cryptfile_keystore_t *keystore, const char *verb, opal_cryptfile_keystore_record_t *record,
                   opal_crypt_why_t *why)
 {
+    if (NULL == keystore->ops->update) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-at-server", "%s %s", verb, record->label);
+    }
     if (UINT32_MAX == record->changes) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
     }
@@ -188,7 +191,8 @@ int opal_cryptfile_keystore_revoke(opal_cryptfile_keystore_t *keystore, const ch
     int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
 
     if (OPAL_CRYPT_OK == rc) {
-        rc = 0 == version ? revoke_all(keystore, label, why) : revoke_one(keystore, label, version, why);
+        rc = NULL == keystore->ops->update ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-at-server", "revoke %s", label)
+             : 0 == version                ? revoke_all(keystore, label, why) : revoke_one(keystore, label, version, why);
         opal_cryptfile_keystore_changed(keystore, fd);
     }
     return rc;

@@ -8,10 +8,15 @@
  *     RTLD_NODELETE   libcrypto calls it when the program ends.
  */
 #include "libssl.h"
+#include "secmem.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#define WIPE_TRIES      8
 
 /* The run time of these sanitizers aborts programs that use RTLD_DEEPBIND. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -65,4 +70,52 @@ int opal_crypt_libssl_load(const opal_crypt_libssl_t **libssl, opal_crypt_why_t 
     }
     *libssl = &table;
     return OPAL_CRYPT_OK;
+}
+
+/* 3.5 may write them there; it does not tell whether it was built to do so. */
+int opal_crypt_libssl_keylog(opal_crypt_why_t *why)
+{
+    return NULL != getenv("SSLKEYLOGFILE") && OpenSSL_version_num() >= 0x30500000L
+               ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "tls-keylog", "SSLKEYLOGFILE") : OPAL_CRYPT_OK;
+}
+
+/* ---- wiping ---- */
+
+/* How far [at, at + bytes) is covered from its beginning, once `block` is covered too. */
+static uintptr_t covered_to(uintptr_t covered, const void *block, size_t bytes)
+{
+    const uintptr_t from = (uintptr_t) block;
+
+    return from <= covered && from + bytes > covered ? from + bytes : covered;
+}
+
+/* OpenSSL frees an SSL object with secrets in it.  Just freed, its memory is what malloc returns for requests of this
+ * size: take it again and wipe it.  This is not guaranteed: another thread may be faster. */
+static void wipe_freed(uintptr_t at, size_t bytes)
+{
+    void *taken[WIPE_TRIES];
+    uintptr_t covered = at;
+    int count = 0;
+
+    while (covered < at + bytes && count < WIPE_TRIES && NULL != (taken[count] = malloc(bytes))) {
+        opal_crypt_wipe(taken[count], bytes);
+        covered = covered_to(covered, taken[count++], bytes);
+    }
+    while (count > 0) {
+        free(taken[--count]);
+    }
+}
+
+void opal_crypt_libssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl)
+{
+    const uintptr_t at = (uintptr_t) ssl;
+    CRYPTO_malloc_fn from = NULL;
+    size_t bytes;
+
+    libssl->CRYPTO_get_mem_functions(&from, NULL, NULL);
+    bytes = from == libssl->CRYPTO_malloc ? malloc_usable_size(ssl) : 0;    /* else the program's own allocator */
+    libssl->SSL_free(ssl);
+    if (bytes > 0) {
+        wipe_freed(at, bytes);
+    }
 }
