@@ -236,8 +236,9 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
         const bool other = OPAL_CRYPT_ERR_AUTH == rc || !keystore->ops->server;
         (void) opal_cryptfile_keystore_log(keystore, "unwrap", label, by.version, uuid,
                                            other ? "not wrapped by this key" : "the key server did not unwrap it", NULL);
-        if (OPAL_CRYPT_ERR_AUTH == rc && keystore->ops->server) {       /* which key is it there? */
-            (void) opal_cryptfile_keystore_look_up(keystore, label, by.version, true, &record, NULL);
+        if (OPAL_CRYPT_ERR_AUTH == rc && keystore->ops->server &&       /* which key is it there? */
+            OPAL_CRYPT_OK != opal_cryptfile_keystore_look_up(keystore, label, by.version, true, &record, NULL)) {
+            (void) blob_record(keystore, label, &by, &record, NULL);
         }
         return OPAL_CRYPT_ERR_AUTH != rc ? rc : opal_crypt_refuse(why, rc, "keystore-unwrap", "%s, version %u (%s)", label, by.version,
                                                                   names_of(&by, &record, names));

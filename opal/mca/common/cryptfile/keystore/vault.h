@@ -47,7 +47,7 @@ typedef struct opal_cryptfile_vault {
     opal_cryptfile_https_t *https;
     char *token;                        /* secret memory; of a login */
     bool renewable;
-    int64_t renew_at;                   /* monotonic milliseconds; 0: never */
+    int64_t made_at, renew_at;          /* monotonic milliseconds; renew_at 0: never */
     void *cache;                        /* of the backend */
 } opal_cryptfile_vault_t;
 

@@ -92,7 +92,17 @@ const char *opal_cryptfile_vault_words(const opal_cryptfile_vault_exchange_t *ex
     strcpy(text, "no reason");
     if (NULL != exchange->json.at && opal_cryptfile_json_member(&exchange->json, "errors", &errors) && '[' == *errors.at &&
         opal_cryptfile_json_next(&errors, &name, &first) && '"' == *first.at) {
-        snprintf(text, 256, "%.*s", (int) (first.end - first.at) - 2, first.at + 1);
+        size_t used = 0;
+
+        for (const char *at = first.at + 1; at < first.end - 1 && used < 255; ++at) {
+            const bool space = '\\' == *at || ' ' == *at;         /* for an escape; of \u, the digits stay */
+            at += '\\' == *at;
+            if (!space || (used > 0 && ' ' != text[used - 1])) {
+                text[used++] = space ? ' ' : *at;
+            }
+        }
+        used -= used > 0 && ' ' == text[used - 1];
+        text[used] = '\0';
         opal_crypt_harmless(text, "");
     }
     return text;

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { VAULT_YOUNG_MS = 60000 };                /* a token of this age that is refused is not asked for again */
+
 /* Read a secret of one line: characters that need no escape in a header or in JSON. */
 static int vault_secret(const opal_cryptfile_vault_t *vault, const char *path, const char *what, size_t max, char **secret,
                         opal_crypt_why_t *why)
@@ -112,12 +114,14 @@ static int vault_login(opal_cryptfile_vault_t *vault, opal_crypt_why_t *why)
         rc = opal_cryptfile_vault_call_with(vault, NULL, "POST", path, exchange, &forbidden, why);
     }
     opal_crypt_secmem_free(secret);
+    vault->made_at = opal_crypt_milliseconds();
     rc = OPAL_CRYPT_OK == rc ? vault_take_token(vault, exchange, path, why) : rc;
     opal_crypt_secmem_free(exchange);
     return rc;
 }
 
-static int vault_renew(opal_cryptfile_vault_t *vault)
+/* False: the token has reached the end of its life, or the policy has no renewal. */
+static bool vault_renew(opal_cryptfile_vault_t *vault)
 {
     static const char path[] = "auth/token/renew-self";
     opal_cryptfile_vault_exchange_t *exchange = opal_cryptfile_vault_exchange();
@@ -130,7 +134,7 @@ static int vault_renew(opal_cryptfile_vault_t *vault)
     }
     rc = OPAL_CRYPT_OK == rc ? vault_take_token(vault, exchange, path, NULL) : rc;
     opal_crypt_secmem_free(exchange);
-    return rc;
+    return OPAL_CRYPT_OK == rc && 0 != vault->renew_at;
 }
 
 /* Have a token of a login that is good for a while. */
@@ -138,7 +142,7 @@ static int vault_logged_in(opal_cryptfile_vault_t *vault, opal_crypt_why_t *why)
 {
     const bool old = NULL != vault->token && 0 != vault->renew_at && opal_crypt_milliseconds() >= vault->renew_at;
 
-    if (NULL != vault->token && (!old || (vault->renewable && OPAL_CRYPT_OK == vault_renew(vault)))) {
+    if (NULL != vault->token && (!old || (vault->renewable && vault_renew(vault)))) {
         return OPAL_CRYPT_OK;
     }
     vault_forget(vault);
@@ -160,10 +164,9 @@ int opal_cryptfile_vault_call(opal_cryptfile_vault_t *vault, const char *method,
         opal_crypt_secmem_free(token);
         return rc;
     }
-    const bool had = NULL != vault->token;
     rc = vault_logged_in(vault, why);
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_vault_call_with(vault, vault->token, method, path, exchange, &forbidden, why) : rc;
-    if (had && forbidden) {                     /* it may have been revoked, or a policy may have been added */
+    if (forbidden && opal_crypt_milliseconds() - vault->made_at > VAULT_YOUNG_MS) {     /* it may have been revoked */
         vault_forget(vault);
         forbidden = false;
         rc = vault_login(vault, why);

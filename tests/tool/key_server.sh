@@ -1,0 +1,191 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+#
+# A key server: OpenBao with TLS, each login, rotation, what a policy forbids, a server that is sealed, gone, slow, busy, or
+# lies.  Every refusal is one message, ends in time, and changes no file.
+set -eu
+. "$SRC/tests/tool/key/server.sh"
+trap 'server_stops; [ ! -e server/liar.pid ] || kill "$(cat server/liar.pid)"; [ -z "${agent:-}" ] || kill "$agent"' EXIT
+must server start "$bao" 127.0.0.1
+here=$CASE_DIR/server
+seq 1 30000 > plain
+
+echo "== keys, by an administrator"
+conf "token $here/root"
+says "lab, version 1 (key" must mpicrypt key new lab
+must mpicrypt key new other
+refused "there is a key for this label already" mpicrypt key new lab
+says "lab" must mpicrypt key list
+first=$(mpicrypt key list --json | python3 -c 'import json, sys; print(next(k["fingerprint"] for k in json.load(sys.stdin) if k["label"] == "lab"))')
+[[ $first =~ ^[0-9a-f]{32}$ ]] || fail "fingerprint: $first"
+refused "this is done at the key server, by its policies and commands: owners, a last day or a recovery key of more" mpicrypt key new more --not-after 2099-01-01
+refused "this is done at the key server" mpicrypt key revoke lab --yes
+refused "the keys of a token or key server cannot leave it" mpicrypt key backup --passphrase-file "$here/root" --out backup
+refused "the keys of a token or key server cannot leave it" mpicrypt key delete lab --yes
+
+echo "== logins"
+must server jwt someone
+role=$(cat server/role-id)
+encrypted=0
+for login in "token $here/token-lab" "role $role"$'\n'"secret-id $here/secret-id" "role job"$'\n'"jwt $here/jwt" \
+    "role job"$'\n'"certificate $here/client.pem"$'\n'"key $here/client.key"; do
+    conf "$login"
+    must mpicrypt file encrypt plain file.$((++encrypted)) --label lab
+    must mpicrypt file decrypt file.$encrypted back
+    must cmp plain back
+    rm back
+done
+says "key ${first:0:16}" must mpicrypt file info file.1
+# An agent of the same user, which has a token of its own: none here.
+cat > agent.hcl <<END
+vault { address = "$(cat server/address)"
+        ca_cert = "$here/ca.pem" }
+auto_auth { method "approle" { config = { role_id_file_path = "$here/role-id", secret_id_file_path = "$here/secret-id",
+                                          remove_secret_id_file_after_reading = false } } }
+api_proxy { use_auto_auth_token = true }
+listener "unix" { address = "$CASE_DIR/agent.sock"
+                  tls_disable = true
+                  require_request_header = true }
+END
+env HOME="$CASE_DIR" "$bao" agent -config=agent.hcl > agent.log 2>&1 &
+agent=$!
+until [ -S agent.sock ]; do kill -0 "$agent" || fail "$(cat agent.log)"; sleep 0.05; done
+echo "address unix:$CASE_DIR/agent.sock" > keys/vault.conf
+must mpicrypt file verify file.1
+kill "$agent"; wait "$agent" || true; agent=
+refused "unix:$CASE_DIR/agent.sock: no connection: " mpicrypt file verify file.1
+
+echo "== what is not taken from the environment, nor from a file that others can read"
+conf "token $here/token-lab"
+must env https_proxy=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 ALL_PROXY=http://127.0.0.1:9 VAULT_ADDR=https://127.0.0.1:9 \
+    BAO_ADDR=https://127.0.0.1:9 mpicrypt file verify file.1
+cp server/root readable; chmod 644 readable
+conf "token $CASE_DIR/readable"
+refused "other users can read or change a file with a secret" mpicrypt file verify file.1
+conf "token $here/absent"
+VAULT_TOKEN=$(cat server/root) BAO_TOKEN=$(cat server/root) refused "a file with a secret does not exist" mpicrypt file verify file.1
+printf 'a token\r\nX-Evil: 1' > evil
+conf "token $CASE_DIR/evil"
+refused "not one line of printable characters" mpicrypt file verify file.1
+conf "token $here/token-lab"
+chmod 666 keys/vault.conf
+refused "other users can change this file" mpicrypt file verify file.1
+chmod 600 keys/vault.conf
+
+echo "== certificates"
+cp server/ca.pem ca.right; cp server/other.pem server/ca.pem
+refused "its certificate is not accepted: " mpicrypt file verify file.1
+cp ca.right server/ca.pem
+port=$(sed 's/.*://' server/address)
+address=https://localhost:$port conf "token $here/token-lab"
+refused "its certificate is not accepted: hostname mismatch" mpicrypt file verify file.1
+SSL_CERT_FILE=$here/ca.pem refused "its certificate is not accepted: hostname mismatch" mpicrypt file verify file.1
+conf "role job" "jwt $here/token-lab"
+refused "it refuses the login (auth/jwt/login)" mpicrypt file verify file.1
+
+echo "== policies"
+conf "token $here/token-reader"
+must mpicrypt file verify file.1
+refused "it forbids transit/keys/lab" mpicrypt file encrypt plain new --label lab
+must test ! -e new
+conf "token $here/token-lab"
+refused "it forbids transit/keys/other" mpicrypt file encrypt plain new --label other
+refused "it forbids transit/keys?list=true" mpicrypt key list
+must test ! -e new
+
+echo "== rotation: files follow, and the server drops the old version"
+conf "token $here/root"
+says "lab, version 2 (key" must mpicrypt key rotate lab
+must mpicrypt file verify file.1
+conf "token $here/token-lab"
+must mpicrypt file rekey file.1
+must mpicrypt file verify file.1
+api POST transit/keys/lab/config '{"min_decryption_version": 2}'
+must mpicrypt file verify file.1
+refused "lab, version 1 (key ${first:0:16}" mpicrypt file verify file.2
+grep -q "the server no longer decrypts with it" err || fail "no reason"
+api POST transit/keys/lab/config '{"min_decryption_version": 1}'
+must mpicrypt file verify file.2
+# The same name on a server that was set up anew.
+api POST transit/keys/lab/config '{"deletion_allowed": true}'
+api DELETE transit/keys/lab
+refused "the keystore has no key for this label" mpicrypt file verify file.1
+api POST transit/keys/lab '{"type": "aes256-gcm96"}'
+refused "the file has key ${first:0:16}" mpicrypt file verify file.2
+api POST transit/keys/lab/config '{"exportable": true}'
+refused "a key that is exportable is not used" mpicrypt file encrypt plain new --label lab
+api POST transit/keys/lab/config '{"deletion_allowed": true}'
+api DELETE transit/keys/lab
+api POST transit/keys/lab '{"type": "aes256-gcm96"}'
+must mpicrypt file encrypt plain file --label lab
+
+echo "== a token that a login gave is renewed, and made anew"
+api POST auth/approle/role/job '{"token_policies": "lab", "token_ttl": "2s", "token_max_ttl": "3s"}'
+conf "role $role" "secret-id $here/secret-id"
+make_check tests/unit
+server requests > before
+must "$BUILD/tests/unit/test_vault" keys 5
+server requests > requests
+count() { awk -v path="$2" '$2 == path { n = $1 } END { print n + 0 }' "$1"; }
+must test "$(count requests auth/token/renew-self)" -ge 1
+must test "$(count requests auth/approle/login)" -ge $(($(count before auth/approle/login) + 2))
+
+echo "== sealed, gone"
+conf "token $here/token-lab" "timeout 5"
+cksum file > before
+must server seal
+refused "it is sealed" mpicrypt file verify file
+refused "it is sealed" mpicrypt file rekey file
+refused "it is sealed" mpicrypt file encrypt plain new --label lab
+must server unseal
+must mpicrypt file verify file
+
+echo "== lies"
+( cd server; exec python3 -B "$SRC/tests/tool/key/liar.py" ) &
+until [ -e server/liar ]; do sleep 0.05; done
+lies() { address=$(cat server/liar) conf "token $here/token-lab" "mount $1" "timeout ${2:-5}"; : > server/liar.log; }
+# told N: so many requests
+told() { [ "$(wc -l < server/liar.log)" = "$1" ] || fail "not $1 requests: $(cat server/liar.log)"; }
+while read -r kind text; do
+    lies "$kind" 2
+    refused "$text" mpicrypt file verify file
+    must test "$(wc -l < server/liar.log)" -le 5
+done <<'END'
+redirect   it redirects to another address (307), which is not followed
+garbage    the answer to garbage/decrypt/lab is not what the API describes
+array      the answer to array/decrypt/lab is not what the API describes
+empty      the answer to decrypt is not what the API describes
+huge       the answer has more than 65536 bytes
+endless    the answer is not one of HTTP, or not all of it
+headers    the answer has more than 65536 bytes
+slow       there was no answer in time
+trickle    there was no answer in time
+cut        the answer is not one of HTTP, or not all of it
+close      the connection was lost
+teapot     it answers 418 to teapot/decrypt/lab: I am a
+busy       it answers 429 to busy/decrypt/lab: rate limit
+short      the answer to decrypt is not what the API describes
+none       the answer to decrypt is not what the API describes
+more       the answer to decrypt is not what the API describes
+wrong      the encryption map does not authenticate
+END
+lies busy; refused "429" mpicrypt file verify file; told 5
+lies redirect; refused "307" mpicrypt file verify file; told 1
+lies flaky; must mpicrypt file verify file; told 3
+while read -r kind text; do
+    lies "$kind"
+    refused "$text" mpicrypt file encrypt plain new --label lab
+    must test ! -e new
+done <<'END'
+name        the answer to keys is not what the API describes
+latest      the answer to keys is not what the API describes
+exportable  a key that is exportable is not used
+type        its type is not aes256-gcm96
+other       the server does not decrypt what it has encrypted
+version     the answer to encrypt is not what the API describes
+wrong       the server does not decrypt what it has encrypted
+END
+must server stop
+conf "token $here/token-lab" "timeout 5"
+refused "no connection: Connection refused" mpicrypt file verify file
+[ "$(cksum file)" = "$(cat before)" ] || fail "the file was changed"
+must grep -q "unwrap label=lab version=1 .* refused: the key server did not unwrap it" keys/log
