@@ -35,6 +35,40 @@ for login in "token $here/token-lab" "role $role"$'\n'"secret-id $here/secret-id
     rm back
 done
 says "key ${first:0:16}" must mpicrypt file info file.1
+
+echo "== secrets: not in memory that a core file has, arguments, environment; nor in a log"
+# The data key, which only root may ask for here: the wrapped key lies behind the fingerprint in the file's map.
+python3 - "$first" file.1 > needles <<'END'
+import base64, sys
+data = open(sys.argv[2], "rb").read()
+at = data.index(bytes.fromhex(sys.argv[1])) - 4
+assert data[at:at + 4] == b"\1\3\1\0" and data[at + 28:at + 30] == b"\x3c\0" and data[at + 90:at + 92] == b"\0\0"
+print("wrapped", base64.b64encode(data[at + 30:at + 90]).decode())
+END
+read -r _ wrapped < needles
+key=$(server api POST transit/decrypt/lab "{\"ciphertext\": \"vault:v1:$wrapped\", \"associated_data\": \"$(printf 'ompi-crypt v1 data key' | base64)\"}" |
+    sed -n "s/.*'plaintext': '\([^']*\)'.*/\1/p")
+[ ${#key} = 44 ] || fail "no data key: $key"
+text() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
+{
+    echo "data-key $(printf %s "$key" | base64 -d | od -An -v -tx1 | tr -d ' \n')"
+    echo "data-key-in-base64 $(text "$key")"
+    for name in token-lab secret-id jwt; do echo "$name $(text "$(cat server/$name)")"; done
+} > needles
+export CONTROL=the-control-of-this-test
+for login in "token $here/token-lab" "role $role"$'\n'"secret-id $here/secret-id" "role job"$'\n'"jwt $here/jwt"; do
+    conf "$login"
+    must python3 -B "$SRC/tests/tool/key/memory.py" needles the-control-of-this-test back -- mpicrypt file cat file.1
+    must cmp plain back
+done
+for log in server/audit.log server/bao.log keys/log; do
+    for secret in "$key" "$(cat server/token-lab)" "$(cat server/secret-id)" "$(cat server/jwt)"; do
+        must_fail grep -qF -- "$secret" $log > leaked
+    done
+done
+unset CONTROL
+
+echo "== an agent"
 # An agent of the same user, which has a token of its own: none here.
 cat > agent.hcl <<END
 vault { address = "$(cat server/address)"
