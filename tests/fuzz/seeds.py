@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Take inputs for the fuzz targets out of tests/vectors: seeds.py DIRECTORY
 
-Writes DIRECTORY/map/*, DIRECTORY/slot/*, DIRECTORY/header/*, DIRECTORY/key_exchange/*."""
+Writes DIRECTORY/map/*, DIRECTORY/slot/*, DIRECTORY/header/*, DIRECTORY/key_exchange/*, DIRECTORY/vault/*."""
 import os
 import struct
 import sys
@@ -54,6 +54,11 @@ def main(directory):
             if part in block:
                 put("key_exchange", bytes.fromhex(block[part]))
     put("slot", struct.pack("<BBH16sQH", 1, 1, 1, b"f" * 16, 1800000000, 40) + bytes(42))
+    put("slot", struct.pack("<BBH16sQH", 1, 3, 1, b"f" * 16, 1800000000, 60) + bytes(62))
+    for body in (b'{"data":{"batch_results":[{"plaintext":"AAAA","error":""},{"error":"no \\u0041 \\"b"}]},"n":[-1.5e3,0,true,null]}',
+                 b'{"data":{"keys":{"1":1800000000},"latest_version":1,"name":"lab"}}'):
+        put("vault", b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        put("vault", b"HTTP/1.1 400 Bad\r\n\r\n" + body)
 
 
 if __name__ == "__main__":
