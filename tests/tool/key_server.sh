@@ -189,12 +189,12 @@ garbage    the answer to garbage/decrypt/lab is not what the API describes
 array      the answer to array/decrypt/lab is not what the API describes
 empty      the answer to decrypt is not what the API describes
 huge       the answer has more than 65536 bytes
-endless    the answer is not one of HTTP, or not all of it
+endless    the answer was cut short
 headers    the answer has more than 65536 bytes
 slow       there was no answer in time
 trickle    there was no answer in time
-cut        the answer is not one of HTTP, or not all of it
-close      the connection was lost
+cut        the answer was cut short
+close      the answer was cut short
 teapot     it answers 418 to teapot/decrypt/lab: I am a
 busy       it answers 429 to busy/decrypt/lab: rate limit
 short      the answer to decrypt is not what the API describes
