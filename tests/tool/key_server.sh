@@ -34,7 +34,7 @@ for login in "token $here/token-lab" "role $role"$'\n'"secret-id $here/secret-id
     must cmp plain back
     rm back
 done
-says "key ${first:0:16}" must mpicrypt file info file.1
+says "${first:0:16}" must mpicrypt file info file.1
 
 echo "== secrets: not in memory that a core file has, arguments, environment; nor in a log"
 # The data key, which only root may ask for here: the wrapped key lies behind the fingerprint in the file's map.

@@ -369,12 +369,12 @@ static void vault_remember(vault_cache_t *cache, const opal_cryptfile_keystore_r
 static int vault_refused(const opal_cryptfile_keystore_t *keystore, const opal_cryptfile_keystore_record_t *record,
                          const opal_cryptfile_json_t *error, opal_crypt_why_t *why)
 {
-    char words[200];
+    char words[200], key[OPAL_CRYPTFILE_RECORD_TEXT_BYTES];
 
     snprintf(words, sizeof(words), "%.*s", (int) (error->end - error->at) - 2, error->at + 1);
     if (NULL != strstr(words, "too old")) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-refused", "%s, version %u: the server no longer decrypts with it", record->label,
-                                 record->version);
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-refused", "%s: the server no longer decrypts with it",
+                                 opal_cryptfile_record_text(record, key));
     }
     if (NULL != strstr(words, "authentication failed") || NULL != strstr(words, "invalid ciphertext")) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_AUTH, "keystore-unwrap", "%s, version %u", record->label, record->version);
