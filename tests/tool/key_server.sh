@@ -142,7 +142,7 @@ must mpicrypt file verify file.2
 # The same name on a server that was set up anew.
 api POST transit/keys/lab/config '{"deletion_allowed": true}'
 api DELETE transit/keys/lab
-refused "the keystore has no key for this label" mpicrypt file verify file.1
+refused "the keystore holds no key for the file" mpicrypt file verify file.1
 api POST transit/keys/lab '{"type": "aes256-gcm96"}'
 refused "the file has key ${first:0:16}" mpicrypt file verify file.2
 api POST transit/keys/lab/config '{"exportable": true}'
@@ -202,9 +202,9 @@ none       the answer to decrypt is not what the API describes
 more       the answer to decrypt is not what the API describes
 wrong      the encryption map does not authenticate
 END
-lies busy; refused "429" mpicrypt file verify file; told 5
+lies busy 30; refused "429" mpicrypt file verify file; told 5
 lies redirect; refused "307" mpicrypt file verify file; told 1
-lies flaky; must mpicrypt file verify file; told 3
+lies flaky 30; must mpicrypt file verify file; told 3
 while read -r kind text; do
     lies "$kind"
     refused "$text" mpicrypt file encrypt plain new --label lab
