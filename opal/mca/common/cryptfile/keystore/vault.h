@@ -48,6 +48,8 @@ typedef struct opal_cryptfile_vault {
     char *token;                        /* secret memory; of a login */
     bool renewable;
     int64_t made_at, renew_at;          /* monotonic milliseconds; renew_at 0: never */
+    int64_t down_until;                 /* monotonic milliseconds: until then, no request is sent, because of */
+    opal_crypt_why_t down;
     void *cache;                        /* of the backend */
 } opal_cryptfile_vault_t;
 

@@ -13,7 +13,11 @@
 
 #include <openssl/evp.h>
 
-enum { VAULT_TRIES = 5, VAULT_PAUSE_MS = 100 };
+enum {
+    VAULT_TRIES = 5,
+    VAULT_PAUSE_MS = 100,
+    VAULT_DOWN_MS = 5000            /* a file has three copies of its map: they do not ask one after the other */
+};
 
 /* ---- the body ---- */
 
@@ -166,17 +170,12 @@ static int vault_try(const opal_cryptfile_vault_t *vault, const char *path, opal
                : opal_crypt_refuse(why, rc, NULL == one.topic ? "library" : one.topic, "%s", one.detail);
 }
 
-int opal_cryptfile_vault_call_with(opal_cryptfile_vault_t *vault, const char *token, const char *method, const char *path,
-                                   opal_cryptfile_vault_exchange_t *exchange, bool *forbidden, opal_crypt_why_t *why)
+static int vault_send(opal_cryptfile_vault_t *vault, const char *path, opal_cryptfile_vault_exchange_t *exchange, size_t bytes, bool *forbidden,
+                      opal_crypt_why_t *why)
 {
     opal_crypt_patience_t patience = opal_crypt_patience((int64_t) vault->settings.timeout * 1000);
-    size_t bytes = 0;
-    int rc = vault_request(vault, token, method, path, exchange, &bytes, why);
+    int rc = vault_try(vault, path, exchange, bytes, &patience, forbidden, why);
 
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
-    }
-    rc = vault_try(vault, path, exchange, bytes, &patience, forbidden, why);
     for (unsigned round = 0; OPAL_CRYPT_ERR_PEER == rc && round < VAULT_TRIES - 1; ++round) {
         vault_pause(round, &patience);
         if (0 == opal_crypt_patience_left(&patience)) {
@@ -184,6 +183,30 @@ int opal_cryptfile_vault_call_with(opal_cryptfile_vault_t *vault, const char *to
         }
         rc = vault_try(vault, path, exchange, bytes, &patience, forbidden, why);
     }
-    opal_crypt_wipe(exchange->request, bytes);
     return OPAL_CRYPT_ERR_PEER == rc ? OPAL_CRYPT_ERR_CONFIG : rc;
+}
+
+int opal_cryptfile_vault_call_with(opal_cryptfile_vault_t *vault, const char *token, const char *method, const char *path,
+                                   opal_cryptfile_vault_exchange_t *exchange, bool *forbidden, opal_crypt_why_t *why)
+{
+    opal_crypt_why_t mine = {.topic = NULL};
+    size_t bytes = 0;
+    int rc = vault_request(vault, token, method, path, exchange, &bytes, &mine);
+
+    exchange->status = 0;
+    if (OPAL_CRYPT_OK == rc && opal_crypt_milliseconds() < vault->down_until) {
+        mine = vault->down;
+        rc = OPAL_CRYPT_ERR_CONFIG;
+    } else if (OPAL_CRYPT_OK == rc) {
+        rc = vault_send(vault, path, exchange, bytes, forbidden, &mine);
+        if (OPAL_CRYPT_ERR_CONFIG == rc && !*forbidden) {
+            vault->down_until = opal_crypt_milliseconds() + VAULT_DOWN_MS;
+            vault->down = mine;
+        }
+    }
+    opal_crypt_wipe(exchange->request, bytes);
+    if (OPAL_CRYPT_OK != rc && NULL != why && NULL != mine.topic) {
+        *why = mine;
+    }
+    return rc;
 }
