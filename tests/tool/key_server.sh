@@ -16,7 +16,10 @@ must mpicrypt key new other
 refused "there is a key for this label already" mpicrypt key new lab
 says "lab" must mpicrypt key list
 first=$(mpicrypt key list --json | python3 -c 'import json, sys; print(next(k["fingerprint"] for k in json.load(sys.stdin) if k["label"] == "lab"))')
-[[ $first =~ ^[0-9a-f]{32}$ ]] || fail "fingerprint: $first"
+mac=$(server api POST transit/hmac/lab/sha2-256 "{\"input\": \"$(printf 'ompi-crypt fingerprint 1' | base64)\", \"key_version\": 1}" |
+    sed -n "s/.*'hmac': 'vault:v1:\([^']*\)'.*/\1/p")
+[ "$({ printf 'ompi-crypt v1 key fingerprint'; printf %s "$mac" | base64 -d; } | sha256sum | cut -c 1-32)" = "$first" ] ||
+    fail "the fingerprint is not as docs/file-format.rst says: $first, $mac"
 refused "this is done at the key server, by its policies and commands: owners, a last day or a recovery key of more" mpicrypt key new more --not-after 2099-01-01
 refused "this is done at the key server" mpicrypt key revoke lab --yes
 refused "the keys of a token or key server cannot leave it" mpicrypt key backup --passphrase-file "$here/root" --out backup
