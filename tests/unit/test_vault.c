@@ -160,6 +160,8 @@ static void case_settings(void)
         {"mount a\nmount b\n", "two lines have the name mount"}, {"mount \n", "no usable value for mount"}, {"mount a b\n", "no usable value for mount"},
         {"role \"x\"\n", "no usable value for role"}, {"namespace a\rb\n", "no usable value for namespace"}, {"tokens t\n", "there is no setting tokens"},
         {"timeout 0\n", "a timeout has 1 to 600 seconds, not 0"}, {"timeout 601\n", "a timeout"}, {"timeout -1\n", "a timeout"}, {"timeout 3s\n", "a timeout"},
+        {"token hvs.abcdef\n", "only the name of a file"}, {"hvs.abcdef\n", "only the name of a file"}, {"jwt eyJhbGciOi\n", "only the name of a file"},
+        {"token s.abcdefghijklmnopqrstuvwx\n", "only the name of a file"},
         {"address https://h\nca c\ntoken t\njwt j\n", "there must be one login"}, {"address https://h\nca c\nsecret-id s\n", "there must be one login"},
         {"address https://h\nca c\nkey k\n", "there must be one login"}, {"address unix:/s\nkey k\ncertificate c\n", "there must be one login"}};
     opal_cryptfile_vault_settings_t s;
@@ -172,6 +174,7 @@ static void case_settings(void)
             printf("%s--> %s\n", bad[i].text, detail);
             UNIT_CHECK(!"the reason");
         }
+        UNIT_CHECK(NULL == strstr(detail, "abcdef") && NULL == strstr(detail, "hbGci"));
     }
     setenv("HOME", "/home/of/nobody", 1);
     UNIT_CHECK(0 == strcmp("", settings_of("# a comment\n\n  address   https://h.example:8300/  \r\nca /etc/ca.pem\ntoken token\ntimeout 7", &s)));
@@ -209,10 +212,10 @@ static void case_gone(void)
     UNIT_CHECK(0 == strcmp("", settings_of(text, &s)));
     opal_cryptfile_vault_settings_free(&s);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_open(&options, &keystore, &why));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == unwrap(keystore, "lab", &wrapped, out, &grant, &why) && 0 == strcmp("keystore-vault", why.topic) && 0 == out[0]);
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == unwrap(keystore, "lab", &wrapped, out, &grant, &why) && 0 == strcmp("keystore-vault", why.topic) && 0 == out[0]);
     UNIT_CHECK(NULL != strstr(why.detail, "no connection: No such file") && 1 == log_lines(directory, " unwrap ", "label=lab", "refused: the key server"));
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why) && 0 == wrapped.bytes);
-    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_new(keystore, 0, &record, &why) && 0 == strcmp("keystore-vault", why.topic));
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why) && 0 == wrapped.bytes);
+    UNIT_CHECK(OPAL_CRYPT_ERR_PEER == opal_cryptfile_keystore_new(keystore, 0, &record, &why) && 0 == strcmp("keystore-vault", why.topic));
 
     UNIT_GROUP("what is done at the server is refused before it is asked");
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_revoke(keystore, "lab", 0, &why) && 0 == strcmp("keystore-at-server", why.topic));

@@ -126,6 +126,7 @@ static void recover(const mpicrypt_file_options_t *options, const mpicrypt_file_
         }
         key->grant = OPAL_CRYPTFILE_GRANT_OPEN;
         copy->verified = true;
+        copy->unasked = false;
     }
 }
 

@@ -8,6 +8,7 @@
  *     RTLD_NODELETE   libcrypto calls it when the program ends.
  */
 #include "libssl.h"
+#include "library.h"
 #include "secmem.h"
 
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WIPE_TRIES      8
 
@@ -30,7 +32,8 @@
 #define APART RTLD_DEEPBIND
 #endif
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT, context_once = PTHREAD_ONCE_INIT;
+static OSSL_LIB_CTX *own_context;
 static opal_crypt_libssl_t table;
 static char failure[256];               /* empty: loaded */
 
@@ -72,6 +75,33 @@ int opal_crypt_libssl_load(const opal_crypt_libssl_t **libssl, opal_crypt_why_t 
     return OPAL_CRYPT_OK;
 }
 
+static void make_own_context(void)
+{
+    OSSL_LIB_CTX *made = table.OSSL_LIB_CTX_new();
+
+    own_context = NULL != made && NULL != table.OSSL_PROVIDER_load(made, "default") ? made : NULL;
+}
+
+int opal_crypt_libssl_context(const opal_crypt_libssl_t *libssl, OSSL_LIB_CTX **context, const char **properties, opal_crypt_why_t *why)
+{
+    const opal_crypt_library_t *library = opal_crypt_library();
+
+    (void) libssl;                      /* it is loaded */
+    if (NULL == library) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS: OpenSSL has cleaned up");
+    }
+    *properties = library->properties;
+    *context = library->context;
+    if (NULL == library->properties) {
+        pthread_once(&context_once, make_own_context);
+        *context = own_context;
+        if (NULL == own_context) {
+            return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS: no provider");
+        }
+    }
+    return OPAL_CRYPT_OK;
+}
+
 /* 3.5 may write them there; it does not tell whether it was built to do so. */
 int opal_crypt_libssl_keylog(opal_crypt_why_t *why)
 {
@@ -106,14 +136,28 @@ static void wipe_freed(uintptr_t at, size_t bytes)
     }
 }
 
+/* Does libcrypto take its memory from malloc?  aead/openssl does, outside of its own calls; of a program's allocator we know nothing. */
+static bool from_malloc(const opal_crypt_libssl_t *libssl)
+{
+    static const char ours[] = "/mca_aead_openssl.so";
+    CRYPTO_malloc_fn from = NULL;
+    void *address = NULL;
+    Dl_info info;
+
+    libssl->CRYPTO_get_mem_functions(&from, NULL, NULL);
+    memcpy(&address, &from, sizeof(address));
+    if (from == libssl->CRYPTO_malloc) {
+        return true;
+    }
+    const char *name = 0 != dladdr(address, &info) && NULL != info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
+    return NULL != name && 0 == strcmp(ours, name);
+}
+
 void opal_crypt_libssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl)
 {
     const uintptr_t at = (uintptr_t) ssl;
-    CRYPTO_malloc_fn from = NULL;
-    size_t bytes;
+    const size_t bytes = from_malloc(libssl) ? malloc_usable_size(ssl) : 0;
 
-    libssl->CRYPTO_get_mem_functions(&from, NULL, NULL);
-    bytes = from == libssl->CRYPTO_malloc ? malloc_usable_size(ssl) : 0;    /* else the program's own allocator */
     libssl->SSL_free(ssl);
     if (bytes > 0) {
         wipe_freed(at, bytes);

@@ -24,7 +24,7 @@
 
 #define OPAL_CRYPT_LIBSSL(F) \
     F(OPENSSL_version_major) F(CRYPTO_get_mem_functions) F(CRYPTO_malloc) \
-    F(OSSL_LIB_CTX_new) F(OSSL_LIB_CTX_free) F(OSSL_PROVIDER_load) F(OSSL_PROVIDER_unload) \
+    F(OSSL_LIB_CTX_new) F(OSSL_PROVIDER_load) \
     F(ERR_clear_error) F(X509_STORE_new) F(X509_STORE_free) \
     F(BIO_new) F(BIO_s_mem) F(BIO_read) F(BIO_write) F(BIO_ctrl_pending) F(BIO_free) \
     F(TLS_client_method) F(TLS_server_method) F(SSL_CTX_new_ex) F(SSL_CTX_free) F(SSL_CTX_ctrl) \
@@ -53,6 +53,10 @@ typedef struct opal_crypt_libssl {
 
 /* ERR_CONFIG, topic "tls-library", if it cannot be loaded.  Once loaded, it stays. */
 int opal_crypt_libssl_load(const opal_crypt_libssl_t **libssl, opal_crypt_why_t *why);
+
+/* A library context for TLS: one of our own, which a program's settings do not reach, unless FIPS has one.  It stays until the
+ * process ends: OpenSSL calls it at the end of each thread that has drawn random bytes in it. */
+int opal_crypt_libssl_context(const opal_crypt_libssl_t *libssl, OSSL_LIB_CTX **context, const char **properties, opal_crypt_why_t *why);
 
 /* ERR_CONFIG, topic "tls-keylog", if the environment may make OpenSSL write the keys of every connection to a file. */
 int opal_crypt_libssl_keylog(opal_crypt_why_t *why);

@@ -206,22 +206,15 @@ opal_crypt_tls_groups_t opal_crypt_tls_groups(const opal_crypt_tls_t *tls)
 
 static int contexts_make(opal_crypt_tls_t *tls, opal_crypt_why_t *why)
 {
-    const opal_crypt_library_t *library = opal_crypt_library();
-    OSSL_LIB_CTX *use;
+    OSSL_LIB_CTX *library;
+    const char *properties;
+    int rc = opal_crypt_libssl_context(tls->ssl, &library, &properties, why);
 
-    if (NULL == library) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS 1.3: OpenSSL has cleaned up");
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
-    if (NULL == library->properties) {
-        tls->library = tls->ssl->OSSL_LIB_CTX_new();
-        tls->provider = NULL == tls->library ? NULL : tls->ssl->OSSL_PROVIDER_load(tls->library, "default");
-        if (NULL == tls->provider) {
-            return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS 1.3: no provider");
-        }
-    }
-    use = NULL == tls->library ? library->context : tls->library;
-    tls->client = context_make(tls, use, library->properties, false);
-    tls->server = context_make(tls, use, library->properties, true);
+    tls->client = context_make(tls, library, properties, false);
+    tls->server = context_make(tls, library, properties, true);
     tls->groups = NULL == tls->client ? 0 : groups_there(tls);
     tls->ssl->ERR_clear_error();
     return NULL != tls->client && NULL != tls->server
@@ -265,10 +258,6 @@ void opal_crypt_tls_destroy(opal_crypt_tls_t *tls)
     if (NULL != tls && NULL != tls->ssl && !opal_crypt_library_ended()) {
         tls->ssl->SSL_CTX_free(tls->client);
         tls->ssl->SSL_CTX_free(tls->server);
-        if (NULL != tls->provider) {
-            tls->ssl->OSSL_PROVIDER_unload(tls->provider);
-        }
-        tls->ssl->OSSL_LIB_CTX_free(tls->library);
     }
     free(tls);
 }

@@ -13,8 +13,6 @@ struct opal_crypt_tls {
     const opal_crypt_libssl_t *ssl;
     const opal_crypt_tls_suite_t *suite;
     opal_crypt_tls_groups_t groups;         /* those that this OpenSSL supports */
-    OSSL_LIB_CTX *library;                  /* ours; NULL under crypt_fips=1, which uses the FIPS library context */
-    OSSL_PROVIDER *provider;
     SSL_CTX *client, *server;
 };
 

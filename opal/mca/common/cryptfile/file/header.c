@@ -230,6 +230,10 @@ static int best_copy(const opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COP
     *best = NULL;
     for (int k = 0; k < OPAL_CRYPTFILE_COPIES; ++k) {
         const opal_cryptfile_copy_state_t *state = &states[in_order[k]];
+        if (state->unasked && is_of(state, header)) {       /* it may be the newest */
+            *why = state->why;
+            return OPAL_CRYPT_ERR_ACCESS;
+        }
         if (!may_count(state, header)) {
             continue;
         }

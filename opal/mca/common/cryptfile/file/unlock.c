@@ -241,6 +241,7 @@ int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile
         rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_unlock(state->map, keystore, state->keys, &state->why) : rc;
         state->verified = OPAL_CRYPT_OK == rc;
         state->refused = OPAL_CRYPT_ERR_AUTH == rc;
+        state->unasked = OPAL_CRYPT_ERR_PEER == rc;
     }
     return OPAL_CRYPT_ERR_MEMORY == rc ? rc : OPAL_CRYPT_OK;
 }

@@ -18,7 +18,7 @@
  * the caller has already, from making the region or from an earlier state of
  * this map that was verified.  One MAC is checked with those: it covers the
  * whole body.  ERR_AUTH: a MAC or a wrapped key does not fit; the map is
- * refused.  ERR_ACCESS: there is no key to check with.  `why` says more. */
+ * refused.  ERR_ACCESS: there is no key to check with.  ERR_PEER: a key server did not say whether there is one.  `why` says more. */
 int opal_cryptfile_map_unlock(const opal_cryptfile_map_t *map, opal_cryptfile_keystore_t *keystore,
                               opal_cryptfile_key_t *keys, opal_crypt_why_t *why);
 
@@ -40,6 +40,7 @@ typedef struct opal_cryptfile_copy_state {
     bool verified;                      /* a key of ours fits */
     bool recovered;                     /* a key came from escrow alone, which proves nothing (mpicrypt) */
     bool refused;                       /* a key of ours does not */
+    bool unasked;                       /* the key server did not say: the file has no map that counts, for now */
     opal_crypt_why_t why;
 } opal_cryptfile_copy_state_t;
 

@@ -21,19 +21,23 @@
 enum {
     VAULT_BATCH = 128,                          /* wrapped keys in one request */
     VAULT_REMEMBER_MS = 60000,
+    VAULT_SAME_MS = 5000,                       /* for the three copies of a file's map, which are judged one after the other */
     VAULT_HMAC_BYTES = OPAL_CRYPTFILE_KNOWN_BYTES + 8,          /* as the wrapped text of other backends */
     VAULT_KEY_DIGITS = 44                       /* base64 of a data key */
 };
 
 #define VAULT_DOMAIN "ompi-crypt v1 data key"
 
-/* The answer of the last unwrap, and the newest version of one label. */
+/* The last unwrap with its answer, or with the reason why there was none; and the newest version of one label. */
 typedef struct vault_cache {
     opal_cryptfile_keystore_record_t newest;    /* version 0: not known */
     int64_t until;
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 1];
     uint16_t version;
     size_t count;
+    int64_t same_until;
+    int rc;                                     /* not OK: because of `why` */
+    opal_crypt_why_t why;
     uint8_t wrapped[VAULT_BATCH][OPAL_CRYPTFILE_TRANSIT_BYTES], keys[VAULT_BATCH][OPAL_CRYPTFILE_DATA_KEY_BYTES];
 } vault_cache_t;
 
@@ -71,6 +75,15 @@ static int open_vault(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_
 
 /* ---- requests ---- */
 
+/* Has the server nothing to say but that it is not there? */
+static bool vault_nothing(const opal_cryptfile_vault_exchange_t *exchange)
+{
+    opal_cryptfile_json_t errors, name, first;
+
+    return 404 == exchange->status && opal_cryptfile_json_member(&exchange->json, "errors", &errors) && '[' == *errors.at
+           && !opal_cryptfile_json_next(&errors, &name, &first);
+}
+
 /* One request about a label, `what` of transit; the body is in the exchange. */
 static int vault_ask(const opal_cryptfile_keystore_t *keystore, const char *method, const char *what, const char *label, const char *more,
                      opal_cryptfile_vault_exchange_t *exchange, opal_crypt_why_t *why)
@@ -84,7 +97,7 @@ static int vault_ask(const opal_cryptfile_keystore_t *keystore, const char *meth
         return rc;
     }
     opal_cryptfile_vault_words(exchange, words);
-    return NULL != label && (404 == exchange->status || NULL != strstr(words, "key not found"))
+    return NULL != label && (vault_nothing(exchange) || NULL != strstr(words, "key not found"))
                ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-no-label", "%s, keystore vault %.512s", label, vault->settings.address)
                : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-vault", "%.200s: it refuses %.200s: %s", vault->settings.address, path, words);
 }
@@ -197,7 +210,7 @@ static int vault_versions(opal_cryptfile_keystore_t *keystore, const char *label
 {
     opal_cryptfile_vault_exchange_t *exchange = opal_cryptfile_vault_exchange();
     opal_cryptfile_json_t rest, name, value;
-    uint64_t latest, least, created;
+    uint64_t latest = 0, least, created;
     int rc = NULL == exchange ? OPAL_CRYPT_ERR_MEMORY : vault_ask(keystore, "GET", "keys", label, "", exchange, why);
 
     *ours = true;
@@ -259,6 +272,7 @@ static int vault_walk_label(opal_cryptfile_keystore_t *keystore, const char *lab
     cache->newest.version = 0;
     int rc = vault_versions(keystore, label, 0, true, &ours, vault_keep, &cache->newest, to);
     if (OPAL_CRYPT_OK != rc) {
+        cache->newest.version = 0;
         return NULL != to->topic && 0 == strcmp("keystore-no-label", to->topic) ? OPAL_CRYPT_OK : rc;
     }
     cache->until = opal_crypt_milliseconds() + VAULT_REMEMBER_MS;
@@ -280,7 +294,7 @@ static int vault_walk(opal_cryptfile_keystore_t *keystore, const char *label,
     }
     opal_cryptfile_vault_exchange_t *exchange = opal_cryptfile_vault_exchange();
     int rc = NULL == exchange ? OPAL_CRYPT_ERR_MEMORY : vault_ask(keystore, "GET", "keys?list=true", NULL, "", exchange, &bad_why);
-    if (OPAL_CRYPT_ERR_CONFIG == rc && NULL != exchange && 404 == exchange->status) {
+    if (OPAL_CRYPT_ERR_CONFIG == rc && NULL != exchange && vault_nothing(exchange)) {
         opal_crypt_secmem_free(exchange);
         return OPAL_CRYPT_OK;                   /* there are none */
     }
@@ -316,8 +330,10 @@ static int vault_walk(opal_cryptfile_keystore_t *keystore, const char *label,
 static int vault_create(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
     vault_cache_t *cache = ((opal_cryptfile_vault_t *) keystore->token)->cache;
-    opal_cryptfile_keystore_record_t made;
+    opal_cryptfile_keystore_record_t made = {.version = 0};
     const uint16_t version = record->version;
+    opal_cryptfile_json_t warnings, name, first;
+    bool ours;
 
     if (0 != record->not_after || 0 != record->owner_count || 0 != record->escrow_bytes) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-at-server", "owners, a last day or a recovery key of %s", record->label);
@@ -327,10 +343,17 @@ static int vault_create(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keys
         return OPAL_CRYPT_ERR_MEMORY;
     }
     opal_cryptfile_vault_put(exchange, 1 == version ? "{\"type\":\"aes256-gcm96\"}" : "{}");
+    exchange->once = true;
     int rc = vault_ask(keystore, "POST", "keys", record->label, 1 == version ? "" : "/rotate", exchange, why);
+    const bool warned = OPAL_CRYPT_OK == rc && opal_cryptfile_json_member(&exchange->json, "warnings", &warnings) && '[' == *warnings.at
+                        && opal_cryptfile_json_next(&warnings, &name, &first);       /* it was there already */
     opal_crypt_secmem_free(exchange);
     cache->newest.version = 0;
-    rc = OPAL_CRYPT_OK == rc ? vault_read_record(keystore, record->label, version, &made, why) : rc;
+    rc = OPAL_CRYPT_OK == rc ? vault_versions(keystore, record->label, version, 1 == version, &ours, vault_keep, &made, why) : rc;
+    if (OPAL_CRYPT_OK == rc && (warned || version != made.version)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, 1 == version ? "keystore-label-exists" : "keystore-no-label", "%s, version %u",
+                                 record->label, 1 == version ? made.version : version);
+    }
     if (OPAL_CRYPT_OK == rc) {
         *record = made;
     }
@@ -339,15 +362,19 @@ static int vault_create(opal_cryptfile_keystore_t *keystore, opal_cryptfile_keys
 
 /* ---- using ---- */
 
-static bool vault_remembered(const vault_cache_t *cache, const opal_cryptfile_keystore_record_t *record, const opal_cryptfile_unwrap_t *blobs,
+static bool vault_remembered(vault_cache_t *cache, const opal_cryptfile_keystore_record_t *record, const opal_cryptfile_unwrap_t *blobs,
                              size_t count)
 {
+    if (opal_crypt_milliseconds() >= cache->same_until) {
+        cache->count = 0;
+        opal_crypt_wipe(cache->keys, sizeof(cache->keys));
+    }
     bool all = 0 != cache->count && cache->count == count && cache->version == record->version && 0 == strcmp(cache->label, record->label);
 
     for (size_t i = 0; all && i < count; ++i) {
         all = 0 == memcmp(cache->wrapped[i], blobs[i].wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT, OPAL_CRYPTFILE_TRANSIT_BYTES);
     }
-    for (size_t i = 0; all && i < count; ++i) {
+    for (size_t i = 0; all && OPAL_CRYPT_OK == cache->rc && i < count; ++i) {
         memcpy(blobs[i].data_key, cache->keys[i], OPAL_CRYPTFILE_DATA_KEY_BYTES);
     }
     return all;
@@ -358,6 +385,7 @@ static void vault_remember(vault_cache_t *cache, const opal_cryptfile_keystore_r
     opal_crypt_wipe(cache->keys, sizeof(cache->keys));
     cache->count = count <= VAULT_BATCH ? count : 0;
     cache->version = record->version;
+    cache->same_until = opal_crypt_milliseconds() + VAULT_SAME_MS;
     strcpy(cache->label, record->label);
     for (size_t i = 0; i < cache->count; ++i) {
         memcpy(cache->wrapped[i], blobs[i].wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT, OPAL_CRYPTFILE_TRANSIT_BYTES);
@@ -435,10 +463,12 @@ static int vault_unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfil
 {
     vault_cache_t *cache = ((opal_cryptfile_vault_t *) keystore->token)->cache;
     opal_cryptfile_vault_exchange_t *exchange;
+    opal_crypt_why_t none;
     int rc = OPAL_CRYPT_OK;
 
     if (vault_remembered(cache, record, blobs, count)) {
-        return OPAL_CRYPT_OK;
+        *(NULL == why ? &none : why) = cache->why;
+        return cache->rc;
     }
     exchange = opal_cryptfile_vault_exchange();
     if (NULL == exchange) {
@@ -449,7 +479,9 @@ static int vault_unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfil
         *which += done;
     }
     opal_crypt_secmem_free(exchange);
-    vault_remember(cache, record, blobs, OPAL_CRYPT_OK == rc ? count : 0);
+    vault_remember(cache, record, blobs, OPAL_CRYPT_ERR_AUTH == rc || OPAL_CRYPT_ERR_MEMORY == rc ? 0 : count);
+    cache->rc = rc;
+    cache->why = NULL == why || OPAL_CRYPT_OK == rc ? (opal_crypt_why_t){.topic = NULL} : *why;
     return rc;
 }
 

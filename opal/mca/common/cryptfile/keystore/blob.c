@@ -201,6 +201,12 @@ static int blob_record(opal_cryptfile_keystore_t *keystore, const char *label, c
     return OPAL_CRYPT_OK;
 }
 
+/* Does the server say that there is no such key for this process?  Anything else does not tell. */
+static bool server_refused(const opal_crypt_why_t *why)
+{
+    return NULL != why && NULL != why->topic && (0 == strcmp("keystore-refused", why->topic) || 0 == strcmp("keystore-no-label", why->topic));
+}
+
 static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, const uint8_t *uuid,
                        const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which,
                        opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
@@ -239,6 +245,9 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
         if (OPAL_CRYPT_ERR_AUTH == rc && keystore->ops->server &&       /* which key is it there? */
             OPAL_CRYPT_OK != opal_cryptfile_keystore_look_up(keystore, label, by.version, true, &record, NULL)) {
             (void) blob_record(keystore, label, &by, &record, NULL);
+        }
+        if (keystore->ops->server && OPAL_CRYPT_ERR_CONFIG == rc && !server_refused(why)) {
+            return OPAL_CRYPT_ERR_PEER;
         }
         return OPAL_CRYPT_ERR_AUTH != rc ? rc : opal_crypt_refuse(why, rc, "keystore-unwrap", "%s, version %u (%s)", label, by.version,
                                                                   names_of(&by, &record, names));

@@ -74,7 +74,7 @@ static int https_send(const https_call_t *call, const char *bytes, size_t count)
     return OPAL_CRYPT_OK;
 }
 
-/* *got 0: the connection has ended. */
+/* *got 0: the connection has ended.  A server that never stops sending does not outlast the caller's patience. */
 static int https_receive(https_call_t *call, char *bytes, size_t max, size_t *got)
 {
     for (;;) {
@@ -82,7 +82,7 @@ static int https_receive(https_call_t *call, char *bytes, size_t max, size_t *go
         if (count >= 0) {
             *got = (size_t) count;
             call->ended = 0 == count;
-            return OPAL_CRYPT_OK;
+            return call->ended || opal_crypt_patience_left(call->patience) > 0 ? OPAL_CRYPT_OK : https_lost(call, "", 0);
         }
         if (EAGAIN == errno ? !https_wait(call, POLLIN) : EINTR != errno) {
             return https_lost(call, "the connection was lost", errno);
@@ -122,7 +122,8 @@ static int https_connect_host(https_call_t *call, const opal_cryptfile_https_to_
     int left = 0, error = getaddrinfo(to->host, to->port, &hints, &found);
 
     if (0 != error) {
-        return opal_crypt_refuse(call->why, OPAL_CRYPT_ERR_PEER, "keystore-vault", "its name is not found: %s", gai_strerror(error));
+        return opal_crypt_refuse(call->why, EAI_AGAIN == error ? OPAL_CRYPT_ERR_PEER : OPAL_CRYPT_ERR_CONFIG, "keystore-vault",
+                                 "its name is not found: %s", gai_strerror(error));
     }
     for (const struct addrinfo *one = found; NULL != one; one = one->ai_next) {
         ++left;
@@ -191,6 +192,7 @@ static int https_feed(https_call_t *call)
 static int https_handshake(https_call_t *call)
 {
     for (;;) {
+        call->ssl->ERR_clear_error();           /* SSL_get_error would take the program's errors for its own */
         opal_crypt_secret_begin();
         const int done = call->ssl->SSL_do_handshake(call->tls), error = call->ssl->SSL_get_error(call->tls, done);
         opal_crypt_secret_end();
@@ -235,6 +237,7 @@ static int https_get(https_call_t *call, char *bytes, size_t max, size_t *got)
         return https_receive(call, bytes, max, got);
     }
     for (;;) {
+        call->ssl->ERR_clear_error();
         opal_crypt_secret_begin();
         const int done = call->ssl->SSL_read_ex(call->tls, bytes, max, got), error = call->ssl->SSL_get_error(call->tls, done);
         opal_crypt_secret_end();
@@ -304,6 +307,9 @@ static int https_answer(https_call_t *call, opal_cryptfile_https_answer_t *answe
         if (opal_cryptfile_https_split(answer, used, 0 == got)) {
             return OPAL_CRYPT_OK;
         }
+        if (0 == got && 0 != answer->status) {
+            return https_lost(call, "the answer was cut short", ECONNRESET);
+        }
         if (0 == got) {
             return opal_crypt_refuse(call->why, OPAL_CRYPT_ERR_CONFIG, "keystore-vault", "the answer is not one of HTTP, or not all of it");
         }
@@ -326,6 +332,7 @@ int opal_cryptfile_https_exchange(opal_cryptfile_https_t *https, const char *req
         call.tls = opal_cryptfile_https_ssl(https, &call.in, &call.out);
         rc = NULL == call.tls ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "library", "SSL_new") : https_handshake(&call);
     }
+    answer->sent = OPAL_CRYPT_OK == rc;
     rc = OPAL_CRYPT_OK == rc ? https_put(&call, request, bytes) : rc;
     rc = OPAL_CRYPT_OK == rc ? https_answer(&call, answer) : rc;
     if (NULL != call.tls) {

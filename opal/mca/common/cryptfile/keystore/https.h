@@ -32,6 +32,7 @@ typedef struct opal_cryptfile_https_answer {
     char *bytes;                        /* the caller's, secret memory */
     size_t max;
     unsigned status;                    /* set from here on */
+    bool sent;                          /* something of the request was: the server may have carried it out */
     char *body;                         /* in `bytes` */
     size_t body_bytes;
 } opal_cryptfile_https_answer_t;

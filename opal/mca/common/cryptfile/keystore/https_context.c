@@ -111,22 +111,12 @@ static bool https_rules(const opal_cryptfile_https_t *https)
            && 1 == ssl->SSL_CTX_ctrl(https->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
 }
 
-/* A library context of our own, unless FIPS has one: a program's settings do not reach it. */
 static int https_make_context(opal_cryptfile_https_t *https, opal_crypt_why_t *why)
 {
-    const opal_crypt_library_t *library = opal_crypt_library();
+    int rc = opal_crypt_libssl_context(https->ssl, &https->library, &https->properties, why);
 
-    if (NULL == library) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "OpenSSL has cleaned up");
-    }
-    https->library = library->context;
-    https->properties = library->properties;
-    if (NULL == library->properties) {
-        https->library = https->own = https->ssl->OSSL_LIB_CTX_new();
-        https->provider = NULL == https->own ? NULL : https->ssl->OSSL_PROVIDER_load(https->own, "default");
-        if (NULL == https->provider) {
-            return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS: no provider");
-        }
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
     https->context = https->ssl->SSL_CTX_new_ex(https->library, https->properties, https->ssl->TLS_client_method());
     return NULL != https->context && https_rules(https) ? OPAL_CRYPT_OK : opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS: no context");
@@ -164,10 +154,6 @@ void opal_cryptfile_https_close(opal_cryptfile_https_t *https)
 {
     if (NULL != https && NULL != https->ssl && !opal_crypt_library_ended()) {
         https->ssl->SSL_CTX_free(https->context);
-        if (NULL != https->provider) {
-            https->ssl->OSSL_PROVIDER_unload(https->provider);
-        }
-        https->ssl->OSSL_LIB_CTX_free(https->own);
     }
     free(https);
 }

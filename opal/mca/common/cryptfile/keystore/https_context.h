@@ -12,8 +12,7 @@
 struct opal_cryptfile_https {
     const opal_cryptfile_https_to_t *to;
     const opal_crypt_libssl_t *ssl;     /* NULL for a Unix socket */
-    OSSL_LIB_CTX *own, *library;        /* own: NULL under crypt_fips=1, which uses the FIPS library context */
-    OSSL_PROVIDER *provider;
+    OSSL_LIB_CTX *library;
     const char *properties;
     SSL_CTX *context;
 };

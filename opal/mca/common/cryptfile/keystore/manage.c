@@ -46,15 +46,14 @@ static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
     const char *verb = rotate ? "rotate" : "new";
     opal_cryptfile_keystore_record_t newest;
     char name[OPAL_CRYPTFILE_RECORD_TEXT_BYTES];
-    int rc = opal_cryptfile_keystore_look_up(keystore, record->label, 0, true, &newest, why);
+    opal_crypt_why_t found = {.topic = NULL};
+    int rc = opal_cryptfile_keystore_look_up(keystore, record->label, 0, true, &newest, &found);
 
     if (!rotate && OPAL_CRYPT_OK == rc) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-label-exists", "%s", opal_cryptfile_record_text(&newest, name));
     }
-    if (!rotate && 0 != newest.version) {
-        return rc;
-    }
-    if (rotate && OPAL_CRYPT_OK != rc) {
+    if (OPAL_CRYPT_OK != rc && (rotate || NULL == found.topic || 0 != strcmp("keystore-no-label", found.topic))) {
+        *why = found;
         return rc;
     }
     if (rotate && UINT16_MAX == newest.version) {

@@ -38,6 +38,7 @@ void opal_cryptfile_vault_settings_free(opal_cryptfile_vault_settings_t *setting
 typedef struct opal_cryptfile_vault_exchange {
     size_t body_bytes;                  /* larger than the body: it did not fit */
     unsigned status;                    /* of the answer: 200, 204, 400 or 404 */
+    bool once;                          /* not to be carried out twice */
     opal_cryptfile_json_t json;         /* an object; {} if the answer is empty */
     char body[32768], request[49152], answer[65536 + 1];
 } opal_cryptfile_vault_exchange_t;
@@ -47,9 +48,8 @@ typedef struct opal_cryptfile_vault {
     opal_cryptfile_https_t *https;
     char *token;                        /* secret memory; of a login */
     bool renewable;
-    int64_t made_at, renew_at;          /* monotonic milliseconds; renew_at 0: never */
-    int64_t down_until;                 /* monotonic milliseconds: until then, no request is sent, because of */
-    opal_crypt_why_t down;
+    int64_t made_at, renew_at, ends_at; /* monotonic milliseconds; renew_at 0: never */
+    opal_crypt_patience_t patience;     /* of a call, with its login and all repetitions */
     void *cache;                        /* of the backend */
 } opal_cryptfile_vault_t;
 
@@ -60,7 +60,8 @@ void opal_cryptfile_vault_put(opal_cryptfile_vault_exchange_t *exchange, const c
 void opal_cryptfile_vault_put_base64(opal_cryptfile_vault_exchange_t *exchange, const uint8_t *bytes, size_t count);
 
 /* Send it and get an answer; `token` may be NULL.  The API's refusals (400 and 404), whose meaning depends on the request, are
- * the caller's to see; all other errors are ERR_CONFIG, topic "keystore-vault". */
+ * the caller's to see.  ERR_PEER: the server did not answer, or was busy, until the end of our patience.  ERR_CONFIG: another answer, or
+ * (topic "keystore-refused") a 403. */
 int opal_cryptfile_vault_call_with(opal_cryptfile_vault_t *vault, const char *token, const char *method, const char *path,
                                    opal_cryptfile_vault_exchange_t *exchange, bool *forbidden, opal_crypt_why_t *why);
 /* The same with the token, after a login if there is need of one (cryptfile/keystore/vault_login.c). */

@@ -15,8 +15,7 @@
 
 enum {
     VAULT_TRIES = 5,
-    VAULT_PAUSE_MS = 100,
-    VAULT_DOWN_MS = 5000            /* a file has three copies of its map: they do not ask one after the other */
+    VAULT_PAUSE_MS = 100
 };
 
 /* ---- the body ---- */
@@ -140,7 +139,7 @@ static int vault_judge(const opal_cryptfile_vault_t *vault, const char *path, op
     }
     if (403 == status) {
         *forbidden = true;
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-vault", "%.200s: it forbids %.200s (%s): the policy does not allow it, or the token is not valid",
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-refused", "%.200s: it forbids %.200s (%s): the policy does not allow it, or the token is not valid",
                                  address, path, opal_cryptfile_vault_words(exchange, words));
     }
     for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); ++i) {
@@ -156,12 +155,14 @@ static int vault_judge(const opal_cryptfile_vault_t *vault, const char *path, op
 }
 
 static int vault_try(const opal_cryptfile_vault_t *vault, const char *path, opal_cryptfile_vault_exchange_t *exchange, size_t bytes,
-                     opal_crypt_patience_t *patience, bool *forbidden, opal_crypt_why_t *why)
+                     opal_crypt_patience_t *patience, bool *sent, bool *forbidden, opal_crypt_why_t *why)
 {
     opal_cryptfile_https_answer_t answer = {.bytes = exchange->answer, .max = sizeof(exchange->answer)};
     opal_crypt_why_t one = {.topic = NULL};
     int rc = opal_cryptfile_https_exchange(vault->https, exchange->request, bytes, &answer, patience, &one);
 
+    *sent = answer.sent;
+    exchange->status = 0;
     if (OPAL_CRYPT_OK == rc) {
         return vault_judge(vault, path, exchange, &answer, forbidden, why);
     }
@@ -170,20 +171,24 @@ static int vault_try(const opal_cryptfile_vault_t *vault, const char *path, opal
                : opal_crypt_refuse(why, rc, NULL == one.topic ? "library" : one.topic, "%s", one.detail);
 }
 
+/* Until the patience ends if the server is only busy.  What must not be carried out twice is sent again if it cannot have been once. */
 static int vault_send(opal_cryptfile_vault_t *vault, const char *path, opal_cryptfile_vault_exchange_t *exchange, size_t bytes, bool *forbidden,
                       opal_crypt_why_t *why)
 {
-    opal_crypt_patience_t patience = opal_crypt_patience((int64_t) vault->settings.timeout * 1000);
-    int rc = vault_try(vault, path, exchange, bytes, &patience, forbidden, why);
+    bool sent, again;
+    int rc = vault_try(vault, path, exchange, bytes, &vault->patience, &sent, forbidden, why);
 
-    for (unsigned round = 0; OPAL_CRYPT_ERR_PEER == rc && round < VAULT_TRIES - 1; ++round) {
-        vault_pause(round, &patience);
-        if (0 == opal_crypt_patience_left(&patience)) {
+    for (unsigned round = 0; OPAL_CRYPT_ERR_PEER == rc; ++round) {
+        again = 429 == exchange->status || (round < VAULT_TRIES - 1 && (!exchange->once || !sent || 503 == exchange->status));
+        if (again) {
+            vault_pause(round < VAULT_TRIES - 1 ? round : VAULT_TRIES - 2, &vault->patience);
+        }
+        if (!again || 0 == opal_crypt_patience_left(&vault->patience)) {
             break;
         }
-        rc = vault_try(vault, path, exchange, bytes, &patience, forbidden, why);
+        rc = vault_try(vault, path, exchange, bytes, &vault->patience, &sent, forbidden, why);
     }
-    return OPAL_CRYPT_ERR_PEER == rc ? OPAL_CRYPT_ERR_CONFIG : rc;
+    return rc;
 }
 
 int opal_cryptfile_vault_call_with(opal_cryptfile_vault_t *vault, const char *token, const char *method, const char *path,
@@ -194,16 +199,7 @@ int opal_cryptfile_vault_call_with(opal_cryptfile_vault_t *vault, const char *to
     int rc = vault_request(vault, token, method, path, exchange, &bytes, &mine);
 
     exchange->status = 0;
-    if (OPAL_CRYPT_OK == rc && opal_crypt_milliseconds() < vault->down_until) {
-        mine = vault->down;
-        rc = OPAL_CRYPT_ERR_CONFIG;
-    } else if (OPAL_CRYPT_OK == rc) {
-        rc = vault_send(vault, path, exchange, bytes, forbidden, &mine);
-        if (OPAL_CRYPT_ERR_CONFIG == rc && !*forbidden) {
-            vault->down_until = opal_crypt_milliseconds() + VAULT_DOWN_MS;
-            vault->down = mine;
-        }
-    }
+    rc = OPAL_CRYPT_OK == rc ? vault_send(vault, path, exchange, bytes, forbidden, &mine) : rc;
     opal_crypt_wipe(exchange->request, bytes);
     if (OPAL_CRYPT_OK != rc && NULL != why && NULL != mine.topic) {
         *why = mine;

@@ -40,7 +40,7 @@ static void vault_forget(opal_cryptfile_vault_t *vault)
 {
     opal_crypt_secmem_free(vault->token);
     vault->token = NULL;
-    vault->renew_at = 0;
+    vault->renew_at = vault->ends_at = 0;
     vault->renewable = false;
 }
 
@@ -77,6 +77,7 @@ static int vault_take_token(opal_cryptfile_vault_t *vault, const opal_cryptfile_
     vault->token = token;
     vault->renewable = opal_cryptfile_json_member(&auth, "renewable", &value) && opal_cryptfile_json_true(&value);
     vault->renew_at = 0 == lease ? 0 : opal_crypt_milliseconds() + (int64_t) lease * 667;
+    vault->ends_at = opal_crypt_milliseconds() + (int64_t) lease * 1000;
     return OPAL_CRYPT_OK;
 }
 
@@ -111,6 +112,7 @@ static int vault_login(opal_cryptfile_vault_t *vault, opal_crypt_why_t *why)
             vault_put_member(exchange, NULL != s->secret_id ? "secret_id" : "jwt", secret);
         }
         opal_cryptfile_vault_put(exchange, 0 == exchange->body_bytes ? "{}" : "}");
+        exchange->once = true;                  /* a secret ID may be good for one login */
         rc = opal_cryptfile_vault_call_with(vault, NULL, "POST", path, exchange, &forbidden, why);
     }
     opal_crypt_secmem_free(secret);
@@ -137,7 +139,7 @@ static bool vault_renew(opal_cryptfile_vault_t *vault)
     return OPAL_CRYPT_OK == rc && 0 != vault->renew_at;
 }
 
-/* Have a token of a login that is good for a while. */
+/* Have a token of a login.  One that can be neither renewed nor replaced is good until its lease ends; try again half way. */
 static int vault_logged_in(opal_cryptfile_vault_t *vault, opal_crypt_why_t *why)
 {
     const bool old = NULL != vault->token && 0 != vault->renew_at && opal_crypt_milliseconds() >= vault->renew_at;
@@ -145,8 +147,13 @@ static int vault_logged_in(opal_cryptfile_vault_t *vault, opal_crypt_why_t *why)
     if (NULL != vault->token && (!old || (vault->renewable && vault_renew(vault)))) {
         return OPAL_CRYPT_OK;
     }
-    vault_forget(vault);
-    return vault_login(vault, why);
+    int rc = vault_login(vault, why);
+    const int64_t now = opal_crypt_milliseconds(), left = vault->ends_at - now;
+    if (OPAL_CRYPT_OK != rc && NULL != vault->token && left > 0) {
+        vault->renew_at = now + (left + 1) / 2;
+        rc = OPAL_CRYPT_OK;
+    }
+    return rc;
 }
 
 int opal_cryptfile_vault_call(opal_cryptfile_vault_t *vault, const char *method, const char *path,
@@ -158,6 +165,7 @@ int opal_cryptfile_vault_call(opal_cryptfile_vault_t *vault, const char *method,
     char *token = NULL;
     int rc = OPAL_CRYPT_OK;
 
+    vault->patience = opal_crypt_patience((int64_t) s->timeout * 1000);
     if (!login) {
         rc = NULL == s->token ? rc : vault_secret(vault, s->token, "token", OPAL_CRYPTFILE_VAULT_TOKEN_MAX, &token, why);
         rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_vault_call_with(vault, token, method, path, exchange, &forbidden, why) : rc;

@@ -87,6 +87,13 @@ static int vault_address(opal_cryptfile_vault_settings_t *settings, const char *
 
 /* ---- lines ---- */
 
+/* Tokens and JWTs begin like this: such a word is not repeated in a message. */
+static bool vault_is_secret(const char *word)
+{
+    return 0 == strncmp(word, "hvs.", 4) || 0 == strncmp(word, "hvb.", 4) || 0 == strncmp(word, "eyJ", 3)
+           || ((0 == strncmp(word, "s.", 2) || 0 == strncmp(word, "b.", 2)) && strlen(word) >= 24);
+}
+
 static int vault_set(opal_cryptfile_vault_settings_t *settings, const char *path, const vault_setting_t *known, size_t count, char *line,
                      opal_crypt_why_t *why)
 {
@@ -95,6 +102,9 @@ static int vault_set(opal_cryptfile_vault_settings_t *settings, const char *path
     if ('\0' != *value) {
         *value++ = '\0';
         value += strspn(value, " \t");
+    }
+    if (vault_is_secret(line) || vault_is_secret(value)) {
+        return vault_refuse_setting(path, "a secret is in it; only the name of a file with the secret belongs here", "", why);
     }
     if (0 == strcmp(line, "address")) {
         return NULL != settings->address ? vault_refuse_setting(path, "two lines have the name ", line, why) : vault_address(settings, path, value, why);
