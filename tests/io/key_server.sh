@@ -48,6 +48,13 @@ must job "$ranks" read
 exactly 0 auth/approle/login
 exactly "$ranks" transit/decrypt/lab
 
+echo "--- a rank that cannot reach the server: the open fails, and the rank says why"
+mkdir elsewhere
+sed 's,^address .*,address https://10.99.0.1:9,' keys/vault.conf > elsewhere/vault.conf
+printf '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export OMPI_MCA_crypt_keystore_dir=%s\nexec "$@"\n' "$CASE_DIR/elsewhere" > one-rank
+chmod 700 one-rank
+must_refuse "10.99.0.1:9: no connection: Connection refused" run_io 2 "$CASE_DIR/one-rank" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file" 0
+
 echo "--- no server: one message on each node, and no rank waits for another"
 must server stop
 conf "token $here/token-reader" "timeout 3"

@@ -199,15 +199,30 @@ trickle    there was no answer in time
 cut        the answer was cut short
 close      the answer was cut short
 teapot     it answers 418 to teapot/decrypt/lab: I am a
-busy       it answers 429 to busy/decrypt/lab: rate limit
 short      the answer to decrypt is not what the API describes
 none       the answer to decrypt is not what the API describes
 more       the answer to decrypt is not what the API describes
 wrong      the encryption map does not authenticate
 END
-lies busy; refused "429" mpicrypt file verify file; told 5
+# A server that is busy is asked until the time is over; and once only for the three copies of the map.
+lies busy 8
+refused "it answers 429 to busy/decrypt/lab: rate limit" mpicrypt file verify file
+must test "$(wc -l < server/liar.log)" -ge 6
 lies redirect; refused "307" mpicrypt file verify file; told 1
 lies flaky; must mpicrypt file verify file; told 3
+address=$(cat server/liar) conf "token $here/root" "mount later"
+refused "there is a key for this label already" mpicrypt key new lab
+conf "token $here/root" "mount nowhere"
+refused "no handler for route" mpicrypt file verify file
+# What is not to be done twice is not asked twice.
+address=$(cat server/liar) conf "token $here/root" "mount once"; : > server/liar.log
+refused "the answer was cut short" mpicrypt key rotate lab
+must test "$(grep -c rotate server/liar.log)" = 1
+# The secrets of the connection, as the server knows them.
+lies honest; : > server/keylog
+must python3 -B "$SRC/tests/tool/key/memory.py" server/keylog OMPI_MCA_crypt_keystore back -- mpicrypt file cat file
+must cmp plain back
+must grep -q "^CLIENT_TRAFFIC_SECRET_0 " server/keylog
 while read -r kind text; do
     lies "$kind"
     refused "$text" mpicrypt file encrypt plain new --label lab

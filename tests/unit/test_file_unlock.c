@@ -276,6 +276,15 @@ static void case_extensions(opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
         memcpy(header.uuid, map->uuid, sizeof(header.uuid));
         int rc = opal_cryptfile_header_choose(states, &header, &chosen, &differ, &why);
         UNIT_CHECK(states[OPAL_CRYPTFILE_COPY_PLACE_0].verified && states[OPAL_CRYPTFILE_COPY_PLACE_1].verified);
+        opal_cryptfile_copy_state_t *newer = &states[OPAL_CRYPTFILE_COPY_PLACE_1];
+        opal_crypt_why_t unasked = {.topic = NULL};
+        opal_cryptfile_copy_t none;
+        newer->verified = false;                /* a key server does not answer about it: the older one is not taken */
+        newer->unasked = true;
+        (void) opal_crypt_refuse(&newer->why, OPAL_CRYPT_OK, "keystore-vault", "it is sealed");
+        UNIT_CHECK(OPAL_CRYPT_ERR_ACCESS == opal_cryptfile_header_choose(states, &header, &none, &differ, &unasked) && 0 == strcmp("it is sealed", unasked.detail));
+        newer->verified = true;
+        newer->unasked = false;
         UNIT_CHECK(critical ? OPAL_CRYPT_ERR_CONFIG == rc && 0 == strcmp("file-map-extension", why.topic) && 0 == strcmp("type 263", why.detail)
                             : OPAL_CRYPT_OK == rc && OPAL_CRYPTFILE_COPY_PLACE_1 == chosen);
         const opal_cryptfile_map_t *read = states[OPAL_CRYPTFILE_COPY_PLACE_1].map;

@@ -68,6 +68,11 @@ class Liar(http.server.BaseHTTPRequestHandler):
             return self.answer(418, {"errors": ["I am a \u001b[31mteapot\n\" of the site"]})
         if kind == "busy":
             return self.answer(429, {"errors": ["rate limit"]})
+        if kind == "once" and what == "keys" and path.endswith("rotate"):
+            return self.connection.shutdown(socket.SHUT_RDWR)
+        if kind == "later" and what == "keys" and path not in seen:     # somebody makes the key after this answer
+            seen[path] = 1
+            return self.answer(404, {"errors": []})
         if kind == "flaky":
             seen[path] = seen.get(path, 0) + 1
             if seen[path] % 3:
@@ -114,6 +119,7 @@ class Liar(http.server.BaseHTTPRequestHandler):
 
 def main():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.keylog_filename = "keylog"
     context.load_cert_chain("server.pem", "server.key")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
     server.daemon_threads = True

@@ -5,8 +5,9 @@ would have:
 
     memory.py NEEDLES CONTROL OUTPUT -- COMMAND...
 
-NEEDLES has a name and a secret in hexadecimal on each line; they are also searched for as digits.  @FILE is the key in a key file, or
-one in hexadecimal, which the command makes: it is read afterwards.  CONTROL is text that must be
+NEEDLES, read when the command has stopped, has a name and a secret in hexadecimal as the first and last word of each line; they
+are also searched for as digits.  @FILE is the key in a key file, or one in hexadecimal, which the command makes: it is read
+afterwards.  CONTROL is text that must be
 found in memory, or the search would prove nothing.  OUTPUT gets the standard output.  Memory that core files leave out (the flag
 dd of smaps) is not searched.
 """
@@ -46,8 +47,8 @@ def dumped(pid):
 def secrets(path):
     """(name, [(how it is written, bytes)]) of the needles whose files are there."""
     with open(path) as file:
-        lines = [line.split() for line in file]
-    for name, secret in lines:
+        lines = [line.split() for line in file if not line.startswith("#")]
+    for name, *_, secret in lines:
         if secret[0] == "@":
             if not os.path.exists(secret[1:]):
                 continue
@@ -84,6 +85,10 @@ def main():
         with open("/proc/%d/%s" % (process.pid, name), "rb") as file:
             places[name] = [file.read()]
     wanted = list(secrets(needles))
+    if not wanted:
+        print("there is nothing to search for")
+        process.kill()
+        return 1
     with open(output, "wb") as file:
         data = b""
         while len(data) < filled:

@@ -463,12 +463,10 @@ static int vault_unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfil
 {
     vault_cache_t *cache = ((opal_cryptfile_vault_t *) keystore->token)->cache;
     opal_cryptfile_vault_exchange_t *exchange;
-    opal_crypt_why_t none;
     int rc = OPAL_CRYPT_OK;
 
     if (vault_remembered(cache, record, blobs, count)) {
-        *(NULL == why ? &none : why) = cache->why;
-        return cache->rc;
+        return OPAL_CRYPT_OK == cache->rc ? cache->rc : opal_crypt_refuse(why, cache->rc, cache->why.topic, "%s", cache->why.detail);
     }
     exchange = opal_cryptfile_vault_exchange();
     if (NULL == exchange) {
