@@ -4,12 +4,14 @@
  * The backend `vault` without a server: its settings, what is parsed from answers, and a keystore that cannot ask.
  * tool/key_server has the rest, with a real server and with one that lies.
  *
- *     test_vault DIRECTORY SECONDS       wrap and unwrap under `lab` of that keystore for so long, in one process
+ *     test_vault DIRECTORY SECONDS       wrap and unwrap under `lab` of that keystore for so long, in one thread, which
+ *                                        outlives the keystore: OpenSSL frees its random numbers then
  */
 #include "keystore_cases.h"
 
 #include "opal/mca/common/cryptfile/keystore/vault.h"
 
+#include <pthread.h>
 #include <time.h>
 
 static opal_crypt_why_t why;
@@ -236,26 +238,43 @@ static void case_gone(void)
     opal_cryptfile_keystore_close(keystore);
 }
 
-static int use(const char *where, int seconds)
+static opal_cryptfile_keystore_t *used;
+static pthread_barrier_t used_by_thread;
+static int used_seconds;
+
+static void *use_in_thread(void *arg)
 {
-    const opal_cryptfile_keystore_options_t options = {.backend = OPAL_CRYPTFILE_KEYSTORE_VAULT, .directory = where, .secret_on_netfs = true};
-    const int64_t end = opal_crypt_milliseconds() + 1000 * seconds;
-    opal_cryptfile_keystore_t *keystore = NULL;
+    const int64_t end = opal_crypt_milliseconds() + 1000 * used_seconds;
     opal_cryptfile_wrapped_t wrapped;
     opal_cryptfile_grant_t grant;
     uint8_t out[32];
 
-    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_open(&options, &keystore, &why));
     do {
-        if (!UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(keystore, "lab", case_uuid, case_key, &wrapped, &why)) ||
-            !UNIT_CHECK(OPAL_CRYPT_OK == unwrap(keystore, "lab", &wrapped, out, &grant, &why))) {
+        if (!UNIT_CHECK(OPAL_CRYPT_OK == opal_cryptfile_keystore_wrap(used, "lab", case_uuid, case_key, &wrapped, &why)) ||
+            !UNIT_CHECK(OPAL_CRYPT_OK == unwrap(used, "lab", &wrapped, out, &grant, &why))) {
             fprintf(stderr, "%s: %s\n", why.topic, why.detail);
             break;
         }
         UNIT_EQUAL_BYTES(out, case_key, 32);
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     } while (opal_crypt_milliseconds() < end);
-    opal_cryptfile_keystore_close(keystore);
+    pthread_barrier_wait(&used_by_thread);
+    pthread_barrier_wait(&used_by_thread);          /* it is closed */
+    return arg;
+}
+
+static int use(const char *where, int seconds)
+{
+    const opal_cryptfile_keystore_options_t options = {.backend = OPAL_CRYPTFILE_KEYSTORE_VAULT, .directory = where, .secret_on_netfs = true};
+    pthread_t thread;
+
+    used_seconds = seconds;
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_keystore_open(&options, &used, &why));
+    UNIT_REQUIRE(0 == pthread_barrier_init(&used_by_thread, NULL, 2) && 0 == pthread_create(&thread, NULL, use_in_thread, NULL));
+    pthread_barrier_wait(&used_by_thread);
+    opal_cryptfile_keystore_close(used);
+    pthread_barrier_wait(&used_by_thread);
+    UNIT_REQUIRE(0 == pthread_join(thread, NULL));
     return unit_done();
 }
 
