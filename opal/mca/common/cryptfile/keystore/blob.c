@@ -246,7 +246,7 @@ static int blob_unwrap(opal_cryptfile_keystore_t *keystore, const char *label, c
             OPAL_CRYPT_OK != opal_cryptfile_keystore_look_up(keystore, label, by.version, true, &record, NULL)) {
             (void) blob_record(keystore, label, &by, &record, NULL);
         }
-        if (keystore->ops->server && OPAL_CRYPT_ERR_CONFIG == rc && !server_refused(why)) {
+        if (keystore->ops->server && OPAL_CRYPT_ERR_AUTH != rc && OPAL_CRYPT_ERR_MEMORY != rc && !server_refused(why)) {
             return OPAL_CRYPT_ERR_PEER;
         }
         return OPAL_CRYPT_ERR_AUTH != rc ? rc : opal_crypt_refuse(why, rc, "keystore-unwrap", "%s, version %u (%s)", label, by.version,
