@@ -186,7 +186,12 @@ static int vault_send(opal_cryptfile_vault_t *vault, const char *path, opal_cryp
         if (!again || 0 == opal_crypt_patience_left(&vault->patience)) {
             break;
         }
+        const opal_crypt_why_t before = *why;
         rc = vault_try(vault, path, exchange, bytes, &vault->patience, &sent, forbidden, why);
+        if (OPAL_CRYPT_ERR_PEER == rc && 0 == exchange->status && 0 == opal_crypt_patience_left(&vault->patience)) {
+            *why = before;                      /* says more than that the time is over */
+            break;
+        }
     }
     return rc;
 }
