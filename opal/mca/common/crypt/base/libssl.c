@@ -82,11 +82,10 @@ static void make_own_context(void)
     own_context = NULL != made && NULL != table.OSSL_PROVIDER_load(made, "default") ? made : NULL;
 }
 
-int opal_crypt_libssl_context(const opal_crypt_libssl_t *libssl, OSSL_LIB_CTX **context, const char **properties, opal_crypt_why_t *why)
+int opal_crypt_libssl_context(OSSL_LIB_CTX **context, const char **properties, opal_crypt_why_t *why)
 {
     const opal_crypt_library_t *library = opal_crypt_library();
 
-    (void) libssl;                      /* it is loaded */
     if (NULL == library) {
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_LIBRARY, "library", "TLS: OpenSSL has cleaned up");
     }

@@ -54,9 +54,9 @@ typedef struct opal_crypt_libssl {
 /* ERR_CONFIG, topic "tls-library", if it cannot be loaded.  Once loaded, it stays. */
 int opal_crypt_libssl_load(const opal_crypt_libssl_t **libssl, opal_crypt_why_t *why);
 
-/* A library context for TLS: one of our own, which a program's settings do not reach, unless FIPS has one.  It stays until the
+/* Once it is loaded, a library context for TLS: one of our own, which a program's settings do not reach, unless FIPS has one.  It stays until the
  * process ends: OpenSSL calls it at the end of each thread that has drawn random bytes in it. */
-int opal_crypt_libssl_context(const opal_crypt_libssl_t *libssl, OSSL_LIB_CTX **context, const char **properties, opal_crypt_why_t *why);
+int opal_crypt_libssl_context(OSSL_LIB_CTX **context, const char **properties, opal_crypt_why_t *why);
 
 /* ERR_CONFIG, topic "tls-keylog", if the environment may make OpenSSL write the keys of every connection to a file. */
 int opal_crypt_libssl_keylog(opal_crypt_why_t *why);

@@ -208,7 +208,7 @@ static int contexts_make(opal_crypt_tls_t *tls, opal_crypt_why_t *why)
 {
     OSSL_LIB_CTX *library;
     const char *properties;
-    int rc = opal_crypt_libssl_context(tls->ssl, &library, &properties, why);
+    int rc = opal_crypt_libssl_context(&library, &properties, why);
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;

@@ -113,7 +113,7 @@ static bool https_rules(const opal_cryptfile_https_t *https)
 
 static int https_make_context(opal_cryptfile_https_t *https, opal_crypt_why_t *why)
 {
-    int rc = opal_crypt_libssl_context(https->ssl, &https->library, &https->properties, why);
+    int rc = opal_crypt_libssl_context(&https->library, &https->properties, why);
 
     if (OPAL_CRYPT_OK != rc) {
         return rc;
