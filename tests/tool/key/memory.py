@@ -48,6 +48,8 @@ def secrets(path):
     """(name, [(how it is written, bytes)]) of the needles whose files are there."""
     with open(path) as file:
         lines = [line.split() for line in file if not line.startswith("#")]
+    if not lines:
+        sys.exit("there is nothing to search for")
     for name, *_, secret in lines:
         if secret[0] == "@":
             if not os.path.exists(secret[1:]):
@@ -85,10 +87,6 @@ def main():
         with open("/proc/%d/%s" % (process.pid, name), "rb") as file:
             places[name] = [file.read()]
     wanted = list(secrets(needles))
-    if not wanted:
-        print("there is nothing to search for")
-        process.kill()
-        return 1
     with open(output, "wb") as file:
         data = b""
         while len(data) < filled:
