@@ -131,6 +131,12 @@ int main(int argc, char **argv)
     out = fopen(name, "w");
     MT_CHECK(NULL != out, "%s cannot be written", name);
 
+    /* The first file of a process opens the components, which is not the file's cost. */
+    char first[sizeof(name) + 8];
+    snprintf(first, sizeof(first), "%s.first", argv[1]);
+    MT_MPI(MPI_File_open(MPI_COMM_WORLD, first, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    MT_MPI(MPI_File_close(&file));
+
     step("create");
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     end_step("create");
