@@ -19,11 +19,6 @@ by() {
     local keys=$1; shift
     vcluster mpirun -n 2 env OMPI_MCA_crypt_keystore_dir="$CASE_DIR/$keys" MT_WATCHDOG=$((LIMIT - 10)) "$@"
 }
-poke() { # poke FILE OFFSET: change the byte there
-    local byte
-    byte=$(od -An -tu1 -j"$2" -N1 "$1")
-    printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
 number() { od -An -tu"$3" -j"$2" -N"$3" "$1"; }         # number FILE OFFSET BYTES
 data_of() { number "$1" 48 8; }
 # clear_entry FILE BLOCK: as if it had never been finished

@@ -23,6 +23,13 @@ run_io() {
 # is_encrypted FILE: by how it begins.
 is_encrypted() { cmp -s -n 9 "$1" <(printf '\211MPICRYPT'); }
 
+# poke FILE OFFSET: another byte there.
+poke() {
+    local byte
+    byte=$(od -An -tu1 -j"$2" -N1 "$1")
+    printf "\\$(printf %03o $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
 # must_refuse TEXT COMMAND...: it must fail and print TEXT, and none of its processes may wait for another.
 must_refuse() {
     local text=$1 output rc=0; shift

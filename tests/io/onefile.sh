@@ -113,7 +113,7 @@ for block in 512 64K 1M; do
 done
 # A seal is removed, if it is valid.
 cp sealed broken
-printf '\377\377' | dd of=broken bs=1 seek=$((225280 + 100)) conv=notrunc status=none     # the first block's sealed field
+poke broken $((225280 + 100))     # the first block's sealed field
 must_refuse "some blocks are not those that were sealed" tool verify "$CASE_DIR/broken"
 must_refuse "some blocks are not those that were sealed" over plain broken
 must tool verify "$CASE_DIR/sealed" --root "$root"
@@ -142,28 +142,29 @@ for block in 512 64K 1M; do
 done
 # A place that was damaged is repaired.
 cp one place
-printf x | dd of=place bs=1 seek=1100 conv=notrunc status=none
+poke place 1100
 says "file: damaged, verifies" tool info "$CASE_DIR/place"
 must over plain place
 says "attribute: verifies; file: verifies, verifies" tool info "$CASE_DIR/place"
 must run_io 1 "$program" delete plain "$CASE_DIR/place"
 must test ! -e place
 
-# at FILE OFFSET BYTES: a copy, changed at that offset.
-at() { cp one "$1"; printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+# at FILE OFFSET: a copy, with another byte at that offset.  unmade FILE: one whose state is 0.
+at() { cp one "$1"; poke "$1" "$2"; }
+unmade() { cp one "$1"; printf '\0' | dd of="$1" bs=1 seek=512 conv=notrunc status=none; }
 refused() {
     must_refuse "$1" tool decrypt "$CASE_DIR/$2" "$CASE_DIR/back"
     must_refuse "$1" read_by_job plain "$2"
 }
-at header 40 x;                              refused "its header is damaged" header
-at state 512 '\0';                           refused "its header is damaged" state
-at begun 512 '\0'; truncate -s 8192 begun;   refused "its maker was killed" begun
-at maps 1100 x; printf x | dd of=maps bs=1 seek=4200 conv=notrunc status=none
+at header 40;                 refused "its header is damaged" header
+unmade state;                 refused "its header is damaged" state
+unmade begun; truncate -s 8192 begun; refused "its maker was killed" begun
+at maps 1100; poke maps 4200
 refused "no place of the file has one" maps
-at place 1100 x;                             must read_by_job plain place
+at place 1100;                must read_by_job plain place
 must tool decrypt "$CASE_DIR/place" "$CASE_DIR/place.back"
 size=$(stat -c %s one)
-at block $((size - 1)) '\377';               must_refuse "some blocks cannot be read" tool verify "$CASE_DIR/block"
+at block $((size - 1));         must_refuse "some blocks cannot be read" tool verify "$CASE_DIR/block"
 must_fail read_by_job plain block
 must_refuse "lab" in_variant mpicrypt file verify "$CASE_DIR/one" --keystore-dir "$CASE_DIR/strangers"
 must_refuse "key" run_io 2 --mca crypt_keystore_dir "$CASE_DIR/strangers" "$program" read "$CASE_DIR/plain" "$CASE_DIR/one"

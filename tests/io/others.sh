@@ -72,7 +72,7 @@ echo "--- a job adds a region while another one opens the file and finds a damag
 for ((at = 1; ; at++)); do
     rm -f shared
     must run_io 1 "$program" add:0 "$(here plain)" "$(here shared)"
-    printf x | dd of=shared bs=1 seek=1100 conv=notrunc status=none
+    poke shared 1100
     started first_job 2 1 over || break
     others_add
     wait $first || fail "the first, that stopped before read $at: $(cat first)"
