@@ -135,21 +135,25 @@ static void wipe_freed(uintptr_t at, size_t bytes)
     }
 }
 
-/* Does libcrypto take its memory from malloc?  aead/openssl does, outside of its own calls; of a program's allocator we know nothing. */
+/* Does libcrypto take its memory from malloc?  aead/openssl does, outside of its own calls: a component, or part of the same
+ * library as this.  Of a program's allocator we know nothing. */
 static bool from_malloc(const opal_crypt_libssl_t *libssl)
 {
     static const char ours[] = "/mca_aead_openssl.so";
     CRYPTO_malloc_fn from = NULL;
     void *address = NULL;
-    Dl_info info;
+    Dl_info info, mine;
 
     libssl->CRYPTO_get_mem_functions(&from, NULL, NULL);
     memcpy(&address, &from, sizeof(address));
     if (from == libssl->CRYPTO_malloc) {
         return true;
     }
-    const char *name = 0 != dladdr(address, &info) && NULL != info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
-    return NULL != name && 0 == strcmp(ours, name);
+    if (0 == dladdr(address, &info) || NULL == info.dli_fname) {
+        return false;
+    }
+    const char *name = strrchr(info.dli_fname, '/');
+    return (NULL != name && 0 == strcmp(ours, name)) || (0 != dladdr(failure, &mine) && info.dli_fbase == mine.dli_fbase);
 }
 
 void opal_crypt_libssl_free(const opal_crypt_libssl_t *libssl, SSL *ssl)
