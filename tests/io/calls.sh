@@ -56,7 +56,7 @@ limits() {
         at_most "plain, $where, $step, locks" "$(of plain.$where $step other 5)" "$(of none.$where $step other 5)"
         at_most "plain, $where, $step, collectives" "$(of plain.$where $step other 6)" "$(($(of none.$where $step other 6) + 3))"
     done
-    # Calls but for locks, which depend on who waits for whom.  (On two nodes, a first
+    # Calls but for locks, which depend on who waits for whom.  (On two nodes a first
     # write took 24 or 25 in several runs.)
     while read -r step other root other_node root_node collectives; do
         if [[ $where = *.node ]]; then

@@ -62,7 +62,7 @@ typedef struct ompi_common_cryptmpio_file {
     opal_cryptfile_header_t beginning;  /* its header, once it is made */
     opal_cryptfile_t *file;             /* NULL: not encrypted, or nothing could be verified */
     opal_cryptfile_key_t *keys; /* of its regions */
-    bool looked;                        /* more than that it is plain had to be found out: there may be locks */
+    bool inspected;                        /* more than that it is plain had to be found out: there may be locks */
     bool encrypted;                     /* the file is, on every process */
     bool fresh;                         /* this open made its map, from defaults, and nothing is written yet */
     bool maker_seals;                   /* rank 0 has the key for what the defaults make */

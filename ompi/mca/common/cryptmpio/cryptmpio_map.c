@@ -342,7 +342,7 @@ static int has_bytes(const ompi_common_cryptmpio_file_t *state, bool *has)
     return ompi_common_cryptmpio_agree_any(state->fh, error, has);
 }
 
-/* Of a file that is made: all processes have the same ask. */
+/* For a file that is being made: all processes have the same ask. */
 int ompi_common_cryptmpio_add_default(ompi_common_cryptmpio_file_t *state, const uint8_t *ask, size_t ask_bytes)
 {
     int error = add_and_seal(state, ask, ask_bytes, true, false);

@@ -153,11 +153,11 @@ static bool is_scan(const file_scan_t *scan)
 enum { SEEN = 2 * OPAL_CRYPTFILE_COPIES };
 
 /* What a process knows of a file that is being opened. */
-typedef struct looked {
+typedef struct file_findings {
     file_scan_t scan;
     opal_cryptfile_copy_state_t states[OPAL_CRYPTFILE_COPIES];      /* of its own keys */
     int seen[SEEN];                     /* by any process */
-} looked_t;
+} file_findings_t;
 
 /* What rank 0 sends: its findings, and the copies of the map one after the other, if they are short. */
 typedef struct sent_scan {
@@ -202,27 +202,27 @@ static bool unpack_copies(file_scan_t *scan, const sent_scan_t *found)
 }
 
 /* What this process can verify of an encrypted file's copies; agreed on. */
-static int judge_together(const ompi_common_cryptmpio_file_t *state, int error, looked_t *looked)
+static int judge_together(const ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings)
 {
-    const file_scan_t *scan = &looked->scan;
+    const file_scan_t *scan = &findings->scan;
 
     if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
         error = ompi_common_cryptmpio_usable(state);
     }
     if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind) {
-        error = ompi_common_cryptmpio_judge_copies(scan, looked->states);
+        error = ompi_common_cryptmpio_judge_copies(scan, findings->states);
     }
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        looked->seen[2 * i] = looked->states[i].verified;
-        looked->seen[2 * i + 1] = looked->states[i].refused;
+        findings->seen[2 * i] = findings->states[i].verified;
+        findings->seen[2 * i + 1] = findings->states[i].refused;
     }
-    return ompi_common_cryptmpio_agree_values(state->fh, error, looked->seen, SEEN);
+    return ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, SEEN);
 }
 
 /* Long copies follow, in the sizes that rank 0 found and all know. */
-static int hand_out_copies(const ompi_common_cryptmpio_file_t *state, looked_t *looked)
+static int hand_out_copies(const ompi_common_cryptmpio_file_t *state, file_findings_t *findings)
 {
-    file_scan_t *scan = &looked->scan;
+    file_scan_t *scan = &findings->scan;
     int error = MPI_SUCCESS;
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
@@ -230,13 +230,13 @@ static int hand_out_copies(const ompi_common_cryptmpio_file_t *state, looked_t *
             error = MPI_ERR_INTERN;
         }
     }
-    return judge_together(state, error, looked);
+    return judge_together(state, error, findings);
 }
 
 /* Broadcast rank 0's findings; each process judges the copies of the map, and all agree on what any has `seen`. */
-static int hand_out(ompi_common_cryptmpio_file_t *state, looked_t *looked)
+static int hand_out(ompi_common_cryptmpio_file_t *state, file_findings_t *findings)
 {
-    file_scan_t *scan = &looked->scan;
+    file_scan_t *scan = &findings->scan;
     const file_scan_t wanted = *scan;
     sent_scan_t found = {.scan = *scan};
     int error = MPI_SUCCESS;
@@ -250,17 +250,17 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, looked_t *looked)
     }
     error = MPI_SUCCESS == error ? compare(state, &wanted, scan) : error;
     if (!are_long(scan)) {
-        return judge_together(state, error, looked);
+        return judge_together(state, error, findings);
     }
-    error = ompi_common_cryptmpio_agree_values(state->fh, error, looked->seen, SEEN);       /* as in judge_together: one may not know */
-    return MPI_SUCCESS == error ? hand_out_copies(state, looked) : error;
+    error = ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, SEEN);       /* as in judge_together: one may not know */
+    return MPI_SUCCESS == error ? hand_out_copies(state, findings) : error;
 }
 
 /* Rank 0 keeps the maker's lock if the file is ours to create; all ranks know.  `error`: of this process, so far.  A file
  * that is plain, and meant to be, needs nothing more than that all know it. */
-static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, looked_t *looked)
+static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings)
 {
-    file_scan_t *scan = &looked->scan;
+    file_scan_t *scan = &findings->scan;
     bool more = has_wish(scan);
 
     if (0 == state->fh->f_rank && MPI_SUCCESS == error) {
@@ -273,9 +273,9 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, looked
         scan->seal = scan->durable = false;     /* as rank 0 has them */
         return error;
     }
-    state->looked = true;
+    state->inspected = true;
     ompi_common_cryptmpio_posix_find_system(&state->posix);
-    error = hand_out(state, looked);
+    error = hand_out(state, findings);
     state->making = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind;
     state->seal = scan->seal;
     state->must = scan->require;
@@ -286,11 +286,11 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, looked
     return error;
 }
 
-static void forget(looked_t *looked)
+static void forget(file_findings_t *findings)
 {
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        free(looked->scan.copies[i]);
-        opal_cryptfile_copy_free(&looked->states[i]);
+        free(findings->scan.copies[i]);
+        opal_cryptfile_copy_free(&findings->states[i]);
     }
 }
 
@@ -312,33 +312,33 @@ static char *absolute_name(const char *filename)
 /* ---- all processes ---- */
 
 /* Rank 0 makes the copies agree; the same answer on every process. */
-static int repair_together(ompi_common_cryptmpio_file_t *state, const looked_t *looked, int best)
+static int repair_together(ompi_common_cryptmpio_file_t *state, const file_findings_t *findings, int best)
 {
-    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_repair_copies(state, &looked->scan, looked->states, best) : MPI_SUCCESS;
+    int error = 0 == state->fh->f_rank ? ompi_common_cryptmpio_repair_copies(state, &findings->scan, findings->states, best) : MPI_SUCCESS;
 
     return ompi_common_cryptmpio_agree(state->fh, error);
 }
 
-static int open_encrypted(ompi_common_cryptmpio_file_t *state, looked_t *looked)
+static int open_encrypted(ompi_common_cryptmpio_file_t *state, file_findings_t *findings)
 {
-    const file_scan_t *scan = &looked->scan;
+    const file_scan_t *scan = &findings->scan;
     const bool writes = state->posix.may_write;
     opal_cryptfile_copy_state_t *chosen;
     bool differ = false;
     int best = -1, error;
 
     state->encrypted = true;
-    error = ompi_common_cryptmpio_choose_copy(state, scan, looked->seen, looked->states, &best, &differ);
+    error = ompi_common_cryptmpio_choose_copy(state, scan, findings->seen, findings->states, &best, &differ);
     if (MPI_SUCCESS == error) {
         state->beginning = scan->beginning;     /* the verified map has the same one */
     }
-    error = MPI_SUCCESS == error ? ompi_common_cryptmpio_has_label(state, looked->states[best].map, scan) : error;
+    error = MPI_SUCCESS == error ? ompi_common_cryptmpio_has_label(state, findings->states[best].map, scan) : error;
     error = ompi_common_cryptmpio_join(state, error);
     if (MPI_SUCCESS == error && differ && writes) {
-        error = repair_together(state, looked, best);
+        error = repair_together(state, findings, best);
     }
     if (MPI_SUCCESS == error) {
-        chosen = &looked->states[best];
+        chosen = &findings->states[best];
         error = ompi_common_cryptmpio_use(state, chosen->map, chosen->verified ? chosen->keys : NULL);
         if (!chosen->verified) {
             opal_cryptfile_keys_free(chosen->keys, 0);
@@ -356,16 +356,16 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, looked_t *looked)
     return error;
 }
 
-static int act(ompi_common_cryptmpio_file_t *state, looked_t *looked)
+static int act(ompi_common_cryptmpio_file_t *state, file_findings_t *findings)
 {
-    const file_scan_t *scan = &looked->scan;
+    const file_scan_t *scan = &findings->scan;
     int error;
 
     switch (scan->kind) {
     case OMPI_CRYPTMPIO_SCAN_REFUSED:
         return scan->error;
     case OMPI_CRYPTMPIO_SCAN_ENCRYPTED:
-        error = open_encrypted(state, looked);
+        error = open_encrypted(state, findings);
         break;
     case OMPI_CRYPTMPIO_SCAN_NEW:
         state->maker_seals = scan->held;
@@ -382,17 +382,17 @@ static int act(ompi_common_cryptmpio_file_t *state, looked_t *looked)
 
 int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state)
 {
-    looked_t looked = {.scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN, .label = "set_encryption_map",        /* the requester */
+    file_findings_t findings = {.scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN, .label = "set_encryption_map",        /* the requester */
                        .require = state->must, .seal = state->seal}};
-    int error = scan_and_share(state, MPI_SUCCESS, &looked);
+    int error = scan_and_share(state, MPI_SUCCESS, &findings);
 
-    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_REFUSED == looked.scan.kind) {
-        error = looked.scan.error;
-    } else if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == looked.scan.kind) {
+    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_REFUSED == findings.scan.kind) {
+        error = findings.scan.error;
+    } else if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == findings.scan.kind) {
         state->joined = true;
-        error = open_encrypted(state, &looked);
+        error = open_encrypted(state, &findings);
     }
-    forget(&looked);
+    forget(&findings);
     return error;
 }
 
@@ -401,24 +401,24 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
 {
     const ompi_common_cryptmpio_file_t none = {.fh = fh};
     ompi_common_cryptmpio_file_t *made = malloc(sizeof(*made));
-    looked_t looked = {.scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN}};
+    file_findings_t findings = {.scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN}};
 
     if (NULL == made) {                 /* the others hear of it, in scan_and_share, and return */
         return ompi_common_cryptmpio_agree(fh, MPI_ERR_NO_MEM);
     }
     *made = none;
-    wishes(filename, info, &looked.scan);
-    looked.scan.require = require;
+    wishes(filename, info, &findings.scan);
+    findings.scan.require = require;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
     made->path = absolute_name(filename);
-    int error = scan_and_share(made, rc, &looked);
+    int error = scan_and_share(made, rc, &findings);
     if (MPI_SUCCESS == error) {
-        error = act(made, &looked);
+        error = act(made, &findings);
     }
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, ompi_common_cryptmpio_stream, "fs:crypt: %s: %s%s%s", filename,
                         MPI_SUCCESS != error ? "refused" : made->encrypted ? "encrypted" : "plain",
-                        '\0' != looked.scan.label[0] ? ", asked for with label " : "", looked.scan.label);
-    forget(&looked);
+                        '\0' != findings.scan.label[0] ? ", asked for with label " : "", findings.scan.label);
+    forget(&findings);
     if (MPI_SUCCESS != error) {
         ompi_common_cryptmpio_unmake(made, filename, amode);
         ompi_common_cryptmpio_close(made);
@@ -441,7 +441,7 @@ void ompi_common_cryptmpio_close(ompi_common_cryptmpio_file_t *state)
     opal_cryptfile_keys_free(state->keys, NULL == map ? 0 : map->region_count);
     opal_cryptfile_destroy(state->file);
     ompi_common_cryptmpio_abandon(state);
-    if (state->looked || 0 == state->fh->f_rank) {
+    if (state->inspected || 0 == state->fh->f_rank) {
         ompi_common_cryptmpio_posix_release(&state->posix);
     }
     free(state->path);

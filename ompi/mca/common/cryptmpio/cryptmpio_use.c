@@ -178,7 +178,7 @@ static int make_engine(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t
     return OPAL_CRYPT_OK;
 }
 
-/* Of a file that was made anew with labels of which this process holds none: what it wrote as before could never be read. */
+/* If a file was made anew with labels of which this process holds none, what it wrote as before could never be read. */
 static void drop_engine(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_keys_free(state->keys, opal_cryptfile_map_of(state->file)->region_count);

@@ -241,8 +241,8 @@ static who_t agree(struct ompi_file_t *file)
         return alone(file, where, lacks);
     }
     missing_t missing = find_components();
-    const bool looks = NOTHING != missing || may_go_past("priority");
-    const bool ours = asks(file->super.s_info) || (looks && leads_to_encrypted(path));
+    const bool inspects = NOTHING != missing || may_go_past("priority");
+    const bool ours = asks(file->super.s_info) || (inspects && leads_to_encrypted(path));
     const int mine[VALUES] = {ours, (int) missing, -(int) missing, NOTHING == missing ? -1 : ompi_comm_rank(comm)};
     int most[VALUES];
 
@@ -256,7 +256,7 @@ static who_t agree(struct ompi_file_t *file)
     }
     who_t who = decide(path, 0 != most[OURS], (missing_t) most[MOST], (missing_t) -most[LEAST], most[LACKS],
                        0 == ompi_comm_rank(comm));
-    return ANYBODY == who && !looks ? OMPIO : who;      /* also if io/ompio does not want it */
+    return ANYBODY == who && !inspects ? OMPIO : who;      /* also if io/ompio does not want it */
 }
 
 static bool may_have(const struct guard *guard, who_t who)
@@ -303,8 +303,8 @@ static int delete_query(struct guard *guard, const char *path, struct opal_info_
 {
     missing_t missing = find_components();
 
-    const bool looks = NOTHING != missing || may_go_past("delete_priority");
-    who_t who = looks && !leads_to_encrypted(path) ? ANYBODY : NOTHING == missing ? OMPIO : NOBODY;
+    const bool inspects = NOTHING != missing || may_go_past("delete_priority");
+    who_t who = inspects && !leads_to_encrypted(path) ? ANYBODY : NOTHING == missing ? OMPIO : NOBODY;
 
     if (!may_have(guard, who)) {
         if (guard == guards && NOBODY == who) {

@@ -136,7 +136,7 @@ static void wipe_freed(uintptr_t at, size_t bytes)
 }
 
 /* Does libcrypto take its memory from malloc?  aead/openssl does, outside of its own calls: a component, or part of the same
- * library as this.  Of a program's allocator we know nothing. */
+ * library as this.  A program's allocator is unknown. */
 static bool from_malloc(const opal_crypt_libssl_t *libssl)
 {
     static const char ours[] = "/mca_aead_openssl.so";

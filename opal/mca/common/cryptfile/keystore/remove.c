@@ -4,7 +4,7 @@
  * Removing the key files of a label.  Nothing is overwritten first: a journal, a snapshot or the wear leveling of a
  * flash disk keeps old blocks whatever is written over them.
  *
- * Of a revoked version an empty file FINGERPRINT.revoked stays, so that an old message cannot bring the key back into use.
+ * A revoked version leaves an empty file FINGERPRINT.revoked, so that an old message cannot bring the key back into use.
  */
 #include "key_file.h"
 #include "opal/mca/common/crypt/base/hex.h"
