@@ -90,16 +90,6 @@ vm_environment() {
     export -p | grep -E '^declare -x (PATH|SRC|PREFIX|VARIANT|VARIANT_DIR|CACHE|SERIES|LIMIT|OMPI_[A-Z]+_[a-zA-Z0-9_]*|PMIX_MCA_[a-z_]*|LD_LIBRARY_PATH|MANPATH)='
 }
 
-# pip_install VENV PACKAGE...: or the case is skipped, if the registry does not answer
-pip_install() {
-    local venv=$1 rc=0; shift
-    "$venv/bin/pip" install -q --disable-pip-version-check --no-input "$@" > pip.out 2>&1 || rc=$?
-    cat pip.out
-    [ $rc = 0 ] || ! grep -qE 'ConnectionError|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|Max retries|\(from versions: none\)' pip.out ||
-        skip "the registry of Python packages does not answer: $(grep -m 1 ERROR pip.out)"
-    [ $rc = 0 ] || fail "pip install $*"
-}
-
 # ---- captures: what was on the nodes' wires ----
 
 declare -A CAPTURE_FILE CAPTURE_PID

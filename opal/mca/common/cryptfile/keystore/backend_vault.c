@@ -28,7 +28,7 @@ enum {
 
 #define VAULT_DOMAIN "ompi-crypt v1 data key"
 
-/* The last unwrap with its answer, or with the reason why there was none; and the newest version of one label. */
+/* The last request to unwrap, with its answer or the reason of its failure; and the newest version of one label. */
 typedef struct vault_cache {
     opal_cryptfile_keystore_record_t newest;    /* version 0: not known */
     int64_t until;
