@@ -60,7 +60,7 @@ static inline const opal_aead_module_t *first_provider(void *arg, opal_aead_ciph
 }
 
 static uint32_t file_part_bytes;        /* of those that are opened; 0: the default */
-static uint32_t group_redo_rooms = 4;
+static uint32_t group_redo_rooms = 4, group_redo_bytes = 4096, group_entries = 2048;
 
 /* Another process opens the file: same UUID and data keys, fresh S. */
 static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, const region_spec_t *specs, unsigned count,
@@ -74,7 +74,7 @@ static inline opal_cryptfile_t *open_file(opal_cryptfile_storage_t *storage, con
 
     memcpy(map->uuid, "a file all by it", sizeof(map->uuid));
     map->generation = 1;
-    map->geometry = (opal_cryptfile_geometry_t){GROUP, GROUP_CONTROL, 0, 3072, 2048, group_redo_rooms, 4096};
+    map->geometry = (opal_cryptfile_geometry_t){GROUP, GROUP_CONTROL, 0, 3072, group_entries, group_redo_rooms, group_redo_bytes};
     opal_cryptfile_geometry_write(&map->geometry, bytes);
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_parse(bytes, &map->geometry));
     UNIT_REQUIRE(OPAL_CRYPT_OK == opal_cryptfile_geometry_fits(map, 1000));

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * One file: a call that gets no room, because another process has locked the block that needs it, waits in
- * steps; the storage reports that and ends it; the call goes on when the lock is released.
+ * steps; the storage reports that and ends it; the call goes on when the lock is released.  And a call leaves rooms to others.
  */
 #include "tests/unit/file_memory.h"
 #include "tests/unit/file_open.h"
@@ -17,10 +17,35 @@ static uint8_t before[B * BLOCKS], after[B * BLOCKS], out[B * BLOCKS];
 static uint64_t held;                   /* by another process; 0: nothing is */
 static unsigned waits, patient;         /* wait number `patient` fails; 0: the lock is released in the third */
 
+static uint64_t first_room, most_rooms; /* locks that a call got at once */
+
 static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     *got = 0 == held || held < at || held >= at + bytes;
+    if (*got && at >= UINT64_C(5) << 60) {
+        first_room = 0 == first_room ? at : first_room;
+        most_rooms = bytes > most_rooms ? bytes : most_rooms;
+    }
     return *got ? memory_lock(storage, at, bytes, exclusive) : OPAL_CRYPT_OK;
+}
+
+static uint64_t most_locked;            /* by one call */
+
+static int lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive)
+{
+    most_locked = bytes > most_locked ? bytes : most_locked;
+    return memory_lock(storage, at, bytes, exclusive);
+}
+
+static uint64_t size_once;              /* before another process wrote; 0: as it is now */
+
+static int size_before(opal_cryptfile_storage_t *storage, uint64_t *bytes)
+{
+    int rc = memory_size(storage, bytes);
+
+    *bytes = 0 == size_once ? *bytes : size_once;
+    size_once = 0;
+    return rc;
 }
 
 static int wait_once(opal_cryptfile_storage_t *storage, uint64_t at, opal_cryptfile_wait_t *wait)
@@ -64,6 +89,30 @@ static bool reads(memory_t *memory, const uint8_t *fifth)
     return good;
 }
 
+/* The rooms that an overwrite of all blocks takes at once, while another process has the first of ten, or none. */
+static uint64_t rooms_taken(memory_t *memory, const memory_t *whole, bool first_is_held, int (*barrier)(opal_cryptfile_storage_t *))
+{
+    memory_copy(memory, whole);
+    memory->super.barrier = barrier;
+    opal_cryptfile_t *file = open_file(&memory->super, spec, 1, NULL);
+    const uint64_t first = opal_cryptfile_geometry_head_lock(opal_cryptfile_geometry_head_at(&opal_cryptfile_map_of(file)->geometry, 0, 1));
+
+    held = first_is_held ? first : 0;
+    first_room = most_rooms = 0;
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, after, sizeof(after)));
+    UNIT_CHECK(first_room == first + (first_is_held ? NULL == barrier ? 4 : 1 : 0));
+    held = 0;
+    opal_cryptfile_destroy(file);
+    memory->super.barrier = NULL;
+    return most_rooms;
+}
+
+static int no_barrier(opal_cryptfile_storage_t *storage)
+{
+    (void) storage;
+    return OPAL_CRYPT_OK;
+}
+
 int main(void)
 {
     memory_t whole, left, memory;
@@ -100,6 +149,34 @@ int main(void)
     }
     printf("  the room was needed after %u deaths\n", needed);
     UNIT_CHECK(needed > 0);
+
+    UNIT_GROUP("a call takes rooms for 64 KiB, or all if each round has barriers");
+    group_redo_rooms = 10;
+    group_redo_bytes = 16384;
+    group_entries = 512;
+    memory_free(&whole);
+    memory_init(&whole);
+    file = open_file(&whole.super, spec, 1, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, before, sizeof(before)));
+    opal_cryptfile_destroy(file);
+    UNIT_CHECK(4 == rooms_taken(&memory, &whole, false, NULL));
+    UNIT_CHECK(4 == rooms_taken(&memory, &whole, true, NULL));
+    UNIT_CHECK(8 == rooms_taken(&memory, &whole, false, no_barrier));
+    UNIT_CHECK(1 == rooms_taken(&memory, &whole, true, no_barrier));
+
+    UNIT_GROUP("entries of blocks that others write meanwhile are not void");
+    memory_copy(&left, &whole);
+    file = open_file(&left.super, spec, 1, NULL);
+    UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, BLOCKS * B, after, 2 * B));
+    opal_cryptfile_destroy(file);
+    memory_copy(&memory, &left);
+    memory.super.lock = lock;
+    memory.super.size = size_before;
+    size_once = whole.size;
+    most_locked = 0;
+    file = open_file(&memory.super, spec, 1, NULL);
+    UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, (BLOCKS + 2) * B, after, B) && 0 == size_once && 1 == most_locked);
+    opal_cryptfile_destroy(file);
     memory_free(&whole);
     memory_free(&left);
     memory_free(&memory);

@@ -119,22 +119,34 @@ static int walk(lengthening_t *l, const opal_cryptfile_range_t *held)
     return rc;
 }
 
-/* Find out what must be done. */
-static int find_work(lengthening_t *l)
+/* Find out what must be done when the file has `bytes` bytes. */
+static int find_work_at(lengthening_t *l, uint64_t bytes)
 {
     const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(l->file);
-    uint64_t bytes = 0;
-    int rc = l->file->storage->size(l->file->storage, &bytes);
+    uint64_t data = opal_cryptfile_geometry_data(geometry);
 
     l->last = 0;
     l->fresh = false;
     l->now = opal_cryptfile_size_to(l->file, bytes);
-    if (OPAL_CRYPT_OK != rc || l->end <= l->now) {
-        return rc;
+    if (l->end <= l->now) {
+        return OPAL_CRYPT_OK;
     }
-    uint64_t data = opal_cryptfile_geometry_data(geometry);
     l->fresh = 0 == l->now || (l->now - 1) / data < (l->end - 1) / data;
-    return bytes > opal_cryptfile_geometry_entry_at(geometry, l->now / data, 0) ? walk(l, NULL) : rc;
+    return bytes > opal_cryptfile_geometry_entry_at(geometry, l->now / data, 0) ? walk(l, NULL) : OPAL_CRYPT_OK;
+}
+
+/* An entry is void if the file was no longer after it was read: a process that writes a block lengthens the file first. */
+static int find_work(lengthening_t *l)
+{
+    uint64_t before, bytes = 0;
+    int rc = l->file->storage->size(l->file->storage, &bytes);
+
+    do {
+        before = bytes;
+        rc = OPAL_CRYPT_OK == rc ? find_work_at(l, bytes) : rc;
+        rc = OPAL_CRYPT_OK == rc && 0 != l->last ? l->file->storage->size(l->file->storage, &bytes) : rc;
+    } while (OPAL_CRYPT_OK == rc && bytes > before);
+    return rc;
 }
 
 static int do_it(lengthening_t *l, const opal_cryptfile_range_t *held)

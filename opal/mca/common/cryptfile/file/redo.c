@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { HEAD_BYTES = OPAL_CRYPTFILE_REDO_HEAD_BYTES, REDO_ROOMS_MAX = OPAL_CRYPTFILE_REDO_ROOMS_MAX };
+enum { HEAD_BYTES = OPAL_CRYPTFILE_REDO_HEAD_BYTES, REDO_ROOMS_MAX = OPAL_CRYPTFILE_REDO_ROOMS_MAX, ROUND_BYTES = 65536 };
 
 /* ---- what a room holds ---- */
 
@@ -242,17 +242,30 @@ static int wait_for_one(opal_cryptfile_t *file, const opal_cryptfile_blockrun_t 
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_range_unlock(file, &range, rc) : rc;
 }
 
+/* A call leaves rooms to others, as smaller rounds cost less than waiting.  With barriers a round costs three of them. */
+static uint32_t most_rooms(const opal_cryptfile_t *file, uint32_t wanted)
+{
+    const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(file);
+    uint32_t most = NULL != file->storage->barrier ? geometry->redo_rooms : ROUND_BYTES / geometry->redo_bytes;
+
+    most = most < geometry->redo_rooms ? most : geometry->redo_rooms;
+    most = most < wanted ? most : wanted;
+    return most > 0 ? most : 1;
+}
+
 int opal_cryptfile_redo_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                     uint32_t wanted)
 {
-    uint32_t all = opal_cryptfile_geometry_of(file)->redo_rooms, most = wanted < all ? wanted : all;
+    uint32_t all = opal_cryptfile_geometry_of(file)->redo_rooms, most = most_rooms(file, wanted);
     opal_cryptfile_wait_t wait = {.since = 0};
     int rc = OPAL_CRYPT_OK;
 
     work->redo_rooms.count = work->redo_rooms.range_count = 0;
     while (OPAL_CRYPT_OK == rc && 0 == work->redo_rooms.count) {
         obstacle_t obstacle = {.busy = 0};
-        rc = take_some(file, work, run, 1, most, &obstacle);    /* usually with one lock */
+        for (uint32_t number = 1; OPAL_CRYPT_OK == rc && number + most <= all + 1 && 0 == work->redo_rooms.count; number += most) {
+            rc = take_some(file, work, run, number, most, &obstacle);   /* usually with one lock */
+        }
         obstacle.busy = 0;
         for (uint32_t number = 1; OPAL_CRYPT_OK == rc && number <= all && work->redo_rooms.count < most; ++number) {
             rc = take_some(file, work, run, number, 1, &obstacle);
