@@ -17,14 +17,14 @@ static uint8_t before[B * BLOCKS], after[B * BLOCKS], out[B * BLOCKS];
 static uint64_t held;                   /* by another process; 0: nothing is */
 static unsigned waits, patient;         /* wait number `patient` fails; 0: the lock is released in the third */
 
-static uint64_t first_room, most_rooms; /* locks that a call got at once */
+static uint64_t first_redo, most_redo; /* locks that a call got at once */
 
 static int try_lock(opal_cryptfile_storage_t *storage, uint64_t at, uint64_t bytes, bool exclusive, bool *got)
 {
     *got = 0 == held || held < at || held >= at + bytes;
     if (*got && at >= UINT64_C(5) << 60) {
-        first_room = 0 == first_room ? at : first_room;
-        most_rooms = bytes > most_rooms ? bytes : most_rooms;
+        first_redo = 0 == first_redo ? at : first_redo;
+        most_redo = bytes > most_redo ? bytes : most_redo;
     }
     return *got ? memory_lock(storage, at, bytes, exclusive) : OPAL_CRYPT_OK;
 }
@@ -90,7 +90,7 @@ static bool reads(memory_t *memory, const uint8_t *fifth)
 }
 
 /* The rooms that an overwrite of all blocks takes at once, while another process has the first of ten, or none. */
-static uint64_t rooms_taken(memory_t *memory, const memory_t *whole, bool first_is_held, int (*barrier)(opal_cryptfile_storage_t *))
+static uint64_t redo_taken(memory_t *memory, const memory_t *whole, bool first_is_held, int (*barrier)(opal_cryptfile_storage_t *))
 {
     memory_copy(memory, whole);
     memory->super.barrier = barrier;
@@ -98,13 +98,13 @@ static uint64_t rooms_taken(memory_t *memory, const memory_t *whole, bool first_
     const uint64_t first = opal_cryptfile_geometry_head_lock(opal_cryptfile_geometry_head_at(&opal_cryptfile_map_of(file)->geometry, 0, 1));
 
     held = first_is_held ? first : 0;
-    first_room = most_rooms = 0;
+    first_redo = most_redo = 0;
     UNIT_CHECK(OPAL_CRYPT_OK == put_bytes(file, 0, after, sizeof(after)));
-    UNIT_CHECK(first_room == first + (first_is_held ? NULL == barrier ? 4 : 1 : 0));
+    UNIT_CHECK(first_redo == first + (first_is_held ? NULL == barrier ? 4 : 1 : 0));
     held = 0;
     opal_cryptfile_destroy(file);
     memory->super.barrier = NULL;
-    return most_rooms;
+    return most_redo;
 }
 
 static int no_barrier(opal_cryptfile_storage_t *storage)
@@ -159,10 +159,10 @@ int main(void)
     file = open_file(&whole.super, spec, 1, NULL);
     UNIT_REQUIRE(OPAL_CRYPT_OK == put_bytes(file, 0, before, sizeof(before)));
     opal_cryptfile_destroy(file);
-    UNIT_CHECK(4 == rooms_taken(&memory, &whole, false, NULL));
-    UNIT_CHECK(4 == rooms_taken(&memory, &whole, true, NULL));
-    UNIT_CHECK(8 == rooms_taken(&memory, &whole, false, no_barrier));
-    UNIT_CHECK(1 == rooms_taken(&memory, &whole, true, no_barrier));
+    UNIT_CHECK(4 == redo_taken(&memory, &whole, false, NULL));
+    UNIT_CHECK(4 == redo_taken(&memory, &whole, true, NULL));
+    UNIT_CHECK(8 == redo_taken(&memory, &whole, false, no_barrier));
+    UNIT_CHECK(1 == redo_taken(&memory, &whole, true, no_barrier));
 
     UNIT_GROUP("entries of blocks that others write meanwhile are not void");
     memory_copy(&left, &whole);

@@ -243,7 +243,7 @@ static int wait_for_one(opal_cryptfile_t *file, const opal_cryptfile_blockrun_t 
 }
 
 /* A call leaves rooms to others, as smaller rounds cost less than waiting.  With barriers a round costs three of them. */
-static uint32_t most_rooms(const opal_cryptfile_t *file, uint32_t wanted)
+static uint32_t redo_limit(const opal_cryptfile_t *file, uint32_t wanted)
 {
     const opal_cryptfile_geometry_t *geometry = opal_cryptfile_geometry_of(file);
     uint32_t most = NULL != file->storage->barrier ? geometry->redo_rooms : ROUND_BYTES / geometry->redo_bytes;
@@ -256,7 +256,7 @@ static uint32_t most_rooms(const opal_cryptfile_t *file, uint32_t wanted)
 int opal_cryptfile_redo_take(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run,
                                     uint32_t wanted)
 {
-    uint32_t all = opal_cryptfile_geometry_of(file)->redo_rooms, most = most_rooms(file, wanted);
+    uint32_t all = opal_cryptfile_geometry_of(file)->redo_rooms, most = redo_limit(file, wanted);
     opal_cryptfile_wait_t wait = {.since = 0};
     int rc = OPAL_CRYPT_OK;
 
