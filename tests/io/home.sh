@@ -9,19 +9,9 @@
 nodes="node0 node1 node2 node3" type="nfs (0x6969)" net=/mnt/shared
 case $1 in
     nfs)
-        command -v exportfs >/dev/null && command -v rpc.nfsd >/dev/null || skip "the NFS server is not installed (Debian: nfs-kernel-server)"
+        . "$SRC/tests/io/nfs_up.sh"
         mpi_program io named > "$CASE_DIR/null"
-        cat > "$CASE_DIR/job" <<END
-set -eu
-$(vm_environment)
-export CASE_DIR=/tmp/case VCLUSTER_DIR=/tmp/vcluster
-mkdir -p /tmp/case /tmp/crypt
-. "\$SRC/tests/lib.sh"
-. "\$SRC/tests/io/nfs_up.sh"
-nfs_up 4
-. "\$SRC/tests/io/home.sh" mounted
-END
-        in_vm "$CASE_DIR/job"
+        nfs_vm 4 <<< '. "$SRC/tests/io/home.sh" mounted'
         exit 0 ;;
     fuse)
         command -v bindfs >/dev/null || skip "bindfs is not installed"

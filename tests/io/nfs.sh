@@ -5,21 +5,13 @@
 # write disjoint bytes of one block ROUNDS times, and nothing is lost; jobs on one node
 # each write a file at the same time.
 . "$SRC/tests/io/common.sh"
+. "$SRC/tests/io/nfs_up.sh"
 
 rounds=$1
-[ "$(id -u)" = 0 ] || skip "only root can have virtual nodes in the virtual machine"
-command -v exportfs >/dev/null && command -v rpc.nfsd >/dev/null || skip "the NFS server is not installed (Debian: nfs-kernel-server)"
 keys_in "$CASE_DIR/keys" lab other
 halves=$(mpi_program io halves) hold=$(mpi_program io hold) program=$(mpi_program io roundtrip)
 
-cat > "$CASE_DIR/job" <<END
-set -eu
-$(vm_environment)
-export CASE_DIR=/tmp/case VCLUSTER_DIR=/tmp/vcluster
-mkdir -p /tmp/case /tmp/crypt
-. "\$SRC/tests/lib.sh"
-. "\$SRC/tests/io/nfs_up.sh"
-nfs_up 2
+nfs_vm 2 <<END
 run() { local n=\$1; shift; vcluster mpirun -n \$n -x MT_WATCHDOG=\$((LIMIT - 10)) "\$@"; }
 
 must run 2 $halves /mnt/shared rounds=$rounds
@@ -34,4 +26,3 @@ must run 1 --host node1 $hold \$held
 touch /tmp/case/end
 wait \$holder
 END
-in_vm "$CASE_DIR/job"

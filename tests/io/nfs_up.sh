@@ -1,7 +1,21 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# nfs_up N: sourced in a virtual machine by cases with an NFS 4.2 server: N virtual nodes that mount its ext4 at /mnt/shared, and
-# another one at /mnt/squash, where root is nobody.  Each node has a client of its own, since the server sees their names.
+# What cases with an NFS 4.2 server share.
+
+# nfs_vm N: run the commands from standard input in a virtual machine with N nodes on NFS.
+nfs_vm() {
+    [ "$(id -u)" = 0 ] || skip "only root can have virtual nodes in the virtual machine"
+    command -v exportfs >/dev/null && command -v rpc.nfsd >/dev/null || skip "the NFS server is not installed (Debian: nfs-kernel-server)"
+    {
+        printf '%s\n' 'set -eu' "$(vm_environment)" 'export CASE_DIR=/tmp/case VCLUSTER_DIR=/tmp/vcluster' 'mkdir -p /tmp/case /tmp/crypt' \
+            '. "$SRC/tests/lib.sh"' '. "$SRC/tests/io/nfs_up.sh"' "nfs_up $1"
+        cat
+    } > "$CASE_DIR/job"
+    in_vm "$CASE_DIR/job"
+}
+
+# nfs_up N: there, N virtual nodes that mount the server's ext4 at /mnt/shared, and another one at /mnt/squash, where root is
+# nobody.  Each node has a client of its own, since the server sees their names.
 nfs_up() {
     local switch node clients
     modprobe -a nfsd nfs nfsv4 brd ext4 veth bridge

@@ -116,14 +116,12 @@ static int https_connect_to(https_call_t *call, int family, const struct sockadd
 /* Each address gets its share of the time, as one may not answer at all. */
 static int https_connect_host(https_call_t *call, const opal_cryptfile_https_to_t *to)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
+    struct addrinfo *found;
     opal_crypt_patience_t *patience = call->patience, share;
-    int left = 0, error = getaddrinfo(to->host, to->port, &hints, &found);
+    int left = 0, error = 0, rc = opal_cryptfile_https_find(to, patience, &found, call->why);
 
-    if (0 != error) {
-        return opal_crypt_refuse(call->why, EAI_AGAIN == error ? OPAL_CRYPT_ERR_PEER : OPAL_CRYPT_ERR_CONFIG, "keystore-vault",
-                                 "its name is not found: %s", gai_strerror(error));
+    if (OPAL_CRYPT_OK != rc) {
+        return rc;
     }
     for (const struct addrinfo *one = found; NULL != one; one = one->ai_next) {
         ++left;
