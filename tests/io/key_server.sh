@@ -1,12 +1,13 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # key_server.sh RANKS: what the ranks of a job ask a key server, counted in its audit log.  Each asks for itself, and as
-# often as docs/design/020-key-server.rst says; nobody asks twice for one thing.  Then the server goes away under a job.
+# often as docs/design/020-key-server.rst says; nobody asks twice for one thing.  Then the server limits what is asked about one
+# of two labels, a name server does not answer, and the server goes away under a job.
 set -eu
 ranks=${1:-8}
 . "$SRC/tests/tool/key/server.sh"
 . "$SRC/tests/io/common.sh"
-trap 'server_stops; vcluster down > /dev/null 2>&1 || true' EXIT
+trap 'server_stops; [ ! -e silent ] || kill "$(cat silent)"; vcluster down > /dev/null 2>&1 || true' EXIT
 cluster_up 2 --slots $((ranks / 2))
 export SERVER_IN="$SRC/tests/vcluster exec node0"
 must server start "$bao" 10.99.0.1
@@ -21,6 +22,9 @@ mark() { server requests > marked; }
 asked() { server requests > now; awk -v path="$1" 'FNR == 1 { ++file } $2 == path { n += file == 1 ? -$1 : $1 } END { print n + 0 }' marked now; }
 # exactly NUMBER PATH
 exactly() { local found; found=$(asked "$2"); [ "$found" = "$1" ] || fail "$2: $found requests, not $1"; echo "$2: $1"; }
+
+# On node0, in time: look-ups of names that have no limit take minutes.
+mpicrypt_there() { vcluster exec node0 timeout 100 mpicrypt "$@"; }
 
 echo "--- $ranks ranks make a file"
 conf "role $(cat server/role-id)" "secret-id $here/secret-id"
@@ -54,6 +58,63 @@ sed 's,^address .*,address https://10.99.0.1:9,' keys/vault.conf > elsewhere/vau
 printf '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export OMPI_MCA_crypt_keystore_dir=%s\nexec "$@"\n' "$CASE_DIR/elsewhere" > one-rank
 chmod 700 one-rank
 must_refuse "10.99.0.1:9: no connection: Connection refused" run_io 2 "$CASE_DIR/one-rank" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file" 0
+
+echo "--- files that follow a new version"
+mkdir many
+for i in 1 2 3 4 5 6 7 8; do must mpicrypt_there file encrypt plain many/$i --label lab; done
+api POST transit/keys/lab/rotate '{}'
+mark
+must mpicrypt_there file rekey --recursive many
+exactly 1 transit/keys/lab
+exactly 1 transit/hmac/lab/sha2-256
+exactly 8 transit/encrypt/lab
+exactly 16 transit/decrypt/lab
+
+echo "--- two labels, and the server's limit for one of them"
+api POST transit/keys/other '{"type": "aes256-gcm96"}'
+api POST sys/quotas/config '{"enable_rate_limit_audit_logging": true}'
+limit() { api POST sys/quotas/rate-limit/other "{\"path\": \"transit/decrypt/other\", \"rate\": 1, \"interval\": \"$1\"}"; }
+two() { run_io 4 "$(mpi_program io convert)" "$1" "$CASE_DIR/plain" "$CASE_DIR/two"; }
+conf "token $here/root" "timeout 4"
+must two write
+cksum two > before
+limit 1h
+for verb in read over; do
+    must_refuse "it answers 429 to transit/decrypt/other: " two $verb > said
+    cat said
+    [ "$(tr -s ' \n' ' ' < said | grep -o 'it answers 429 to' | wc -l)" = 1 ] || fail "not one message"
+done
+must cmp before <(cksum two)
+limit 2s
+conf "token $here/root"
+mark
+must two over
+must two read
+echo "transit/decrypt/other: $(asked transit/decrypt/other)"
+must test "$(asked transit/decrypt/other)" -gt 8            # two jobs of four ranks, and some were told to wait
+api DELETE sys/quotas/rate-limit/other
+
+echo "--- a name server that does not answer does not outlast the time limit"
+vcluster exec node0 sh -c 'echo 10.99.0.1 keys.example >> /etc/hosts'
+named() { address=https://$1:$(sed 's/.*://' server/address) conf "token $here/token-reader" "timeout 3"; }
+named keys.example
+must mpicrypt_there file verify file
+named absent.example
+printf 'nameserver 10.99.0.1\noptions timeout:30 attempts:5\n' > resolv.conf
+vcluster exec node0 mount --bind "$CASE_DIR/resolv.conf" /etc/resolv.conf
+vcluster exec node0 python3 -c 'import os, socket, time
+silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+silent.bind(("10.99.0.1", 53))
+with open("silent.new", "w") as file:
+    file.write(str(os.getpid()))
+os.rename("silent.new", "silent")
+silent.recv(512)
+open("asked", "w").close()
+time.sleep(10000)' &
+until [ -e silent ]; do sleep 0.05; done
+refused "its name is not found: no name server answered in time" mpicrypt_there file verify file
+must test -e asked
+must_refuse "its name is not found: no name server answered in time" job 2 read
 
 echo "--- no server: one message on each node, and no rank waits for another"
 must server stop

@@ -57,18 +57,44 @@ text() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
     echo "data-key $(printf %s "$key" | base64 -d | od -An -v -tx1 | tr -d ' \n')"
     echo "data-key-in-base64 $(text "$key")"
     for name in token-lab secret-id jwt; do echo "$name $(text "$(cat server/$name)")"; done
+    echo "pem-of-the-client $(text "$(sed -n 2p server/client.key)")"
 } > needles
 export CONTROL=the-control-of-this-test
-for login in "token $here/token-lab" "role $role"$'\n'"secret-id $here/secret-id" "role job"$'\n'"jwt $here/jwt"; do
+search() { must python3 -B "$SRC/tests/tool/key/memory.py" "$1" the-control-of-this-test back -- mpicrypt file cat file.1; must cmp plain back; }
+# in_no_log LOG...: none of the secrets of `needles`
+in_no_log() {
+    local name secret count=0
+    while read -r name secret; do
+        count=$((count + 1))
+        printf %b "$(sed 's/../\\x&/g' <<< "$secret")" > secret
+        ! grep -qaFf secret "$@" || fail "$name is in one of: $*"
+        ! grep -qaF -- "$secret" "$@" || fail "$name is in one of, as digits: $*"
+    done < <(grep -v '^data-key ' "${needles:-needles}")
+    [ "$count" -ge 5 ] || fail "$count secrets were searched"
+}
+! ( in_no_log server/jwt ) > planted 2>&1 || fail "what is planted is not found"
+certificate="certificate $here/client.pem"$'\n'"key $here/client.key"
+for login in "token $here/token-lab" "role $role"$'\n'"secret-id $here/secret-id" "role job"$'\n'"jwt $here/jwt" "$certificate"; do
     conf "$login"
-    must python3 -B "$SRC/tests/tool/key/memory.py" needles the-control-of-this-test back -- mpicrypt file cat file.1
-    must cmp plain back
+    search needles
 done
-for log in server/audit.log server/bao.log keys/log; do
-    for secret in "$key" "$(cat server/token-lab)" "$(cat server/secret-id)" "$(cat server/jwt)"; do
-        must_fail grep -qF -- "$secret" $log > leaked
-    done
+# But for the number in the client's private key, which OpenSSL has as long as the keystore is open.
+{ cat needles; echo "number-of-the-client $(openssl pkey -in server/client.key -outform DER | od -An -v -tx1 | tr -d ' \n' | sed 's/.*0201010420\(.\{64\}\).*/\1/')"; } > needles.more
+must_fail python3 -B "$SRC/tests/tool/key/memory.py" needles.more the-control-of-this-test back -- mpicrypt file cat file.1 > found
+[ "$(grep -o '^[^ ]* is in [a-z]*' found | sort -u)" = "number-of-the-client is in memory" ] || fail "$(cat found)"
+in_no_log server/audit.log server/bao.log keys/log
+( cd server; exec python3 -B "$SRC/tests/tool/key/liar.py" ) &
+until [ -e server/liar ]; do sleep 0.05; done
+# Something that ends the server's TLS sees them all; its log of what is asked, and we, have none.
+cp needles server/seen; : > server/liar.log
+for login in "token $here/token-lab" "role $role"$'\n'"secret-id $here/secret-id" "role job"$'\n'"jwt $here/jwt"; do
+    address=$(cat server/liar) conf "$login" "mount honest"
+    search server/seen
 done
+must test "$(grep -c '^POST /v1/auth/[a-z]*/login ' server/liar.log)" = 2
+must test "$(grep -c '^token-of-a-login ' server/seen)" = 2
+must test "$(grep -c '^POST /v1/honest/decrypt/lab ' server/liar.log)" = 3
+needles=server/seen in_no_log server/liar.log server/audit.log server/bao.log keys/log
 unset CONTROL
 
 echo "== an agent"
@@ -77,18 +103,23 @@ cat > agent.hcl <<END
 vault { address = "$(cat server/address)"
         ca_cert = "$here/ca.pem" }
 auto_auth { method "approle" { config = { role_id_file_path = "$here/role-id", secret_id_file_path = "$here/secret-id",
-                                          remove_secret_id_file_after_reading = false } } }
+                                          remove_secret_id_file_after_reading = false } }
+            sink "file" { config = { path = "$CASE_DIR/agent.token" } } }
 api_proxy { use_auto_auth_token = true }
 listener "unix" { address = "$CASE_DIR/agent.sock"
                   tls_disable = true
                   require_request_header = true }
 END
-env HOME="$CASE_DIR" "$bao" agent -config=agent.hcl > agent.log 2>&1 &
+env HOME="$CASE_DIR" "$bao" agent -config=agent.hcl -log-level=trace > agent.log 2>&1 &
 agent=$!
-until [ -S agent.sock ]; do kill -0 "$agent" || fail "$(cat agent.log)"; sleep 0.05; done
+until [ -S agent.sock ] && [ -s agent.token ]; do kill -0 "$agent" || fail "$(cat agent.log)"; sleep 0.05; done
 echo "address unix:$CASE_DIR/agent.sock" > keys/vault.conf
 must mpicrypt file verify file.1
+{ cat needles; echo "token-of-the-agent $(text "$(cat agent.token)")"; } > needles.agent
+CONTROL=the-control-of-this-test search needles.agent
 kill "$agent"; wait "$agent" || true; agent=
+must grep -q "decrypt/lab" agent.log
+needles=needles.agent in_no_log agent.log server/audit.log server/bao.log keys/log
 refused "unix:$CASE_DIR/agent.sock: no connection: " mpicrypt file verify file.1
 
 echo "== what is not taken from the environment, nor from a file that others can read"
@@ -177,8 +208,6 @@ must server unseal
 must mpicrypt file verify file
 
 echo "== lies"
-( cd server; exec python3 -B "$SRC/tests/tool/key/liar.py" ) &
-until [ -e server/liar ]; do sleep 0.05; done
 lies() { address=$(cat server/liar) conf "token $here/token-lab" "mount $1" "timeout ${2:-60}"; : > server/liar.log; }
 # told N: so many requests
 told() { [ "$(wc -l < server/liar.log)" = "$1" ] || fail "not $1 requests: $(cat server/liar.log)"; }

@@ -4,7 +4,8 @@
 
     liar.py            listens; "liar" gets its address, "liar.pid" its process, "liar.log" a line for each request
 
-The first part of a request's path, where the mount of transit would be, says how it lies.
+The first part of a request's path, where the mount of transit would be, says how it lies.  An honest one is what ends a server's
+TLS: a line of its log has the first line and the headers but for the token.  Tokens that pass it are added to "seen".
 """
 import base64
 import http.server
@@ -34,7 +35,11 @@ class Liar(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def honest(self, path, body):
-        return bao.api(self.command, path, body, self.headers["X-Vault-Token"])
+        status, true = bao.api(self.command, path, body, self.headers["X-Vault-Token"])
+        if true.get("auth"):
+            with open("seen", "a") as file:
+                print("token-of-a-login", true["auth"]["client_token"].encode().hex(), file=file)
+        return status, true
 
     def lie(self, kind, path, body):
         what = path.split("/")[1]
@@ -106,10 +111,10 @@ class Liar(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         kind, path = self.path[len("/v1/"):].split("/", 1)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        print(kind, path, file=LOG)
+        print(self.requestline, {name: value for name, value in self.headers.items() if name != "X-Vault-Token"}, file=LOG)
         self.close_connection = True
         try:
-            self.lie(kind, "transit/" + path, json.loads(body) if body else None)
+            self.lie(kind, ("auth/" if kind == "auth" else "transit/") + path, json.loads(body) if body else None)
         except OSError:
             pass                                                # the client went away
 
