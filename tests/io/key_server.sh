@@ -7,8 +7,8 @@ set -eu
 ranks=${1:-8}
 . "$SRC/tests/tool/key/server.sh"
 . "$SRC/tests/io/common.sh"
-trap 'server_stops; [ ! -e silent ] || kill "$(cat silent)"; vcluster down > /dev/null 2>&1 || true' EXIT
 cluster_up 2 --slots $((ranks / 2))
+trap 'server_stops; [ ! -e silent ] || kill "$(cat silent)"; vcluster down > /dev/null 2>&1 || true' EXIT
 export SERVER_IN="$SRC/tests/vcluster exec node0"
 must server start "$bao" 10.99.0.1
 here=$CASE_DIR/server
@@ -60,6 +60,7 @@ chmod 700 one-rank
 must_refuse "10.99.0.1:9: no connection: Connection refused" run_io 2 "$CASE_DIR/one-rank" "$program" read "$CASE_DIR/plain" "$CASE_DIR/file" 0
 
 echo "--- files that follow a new version"
+conf "token $here/token-lab"
 mkdir many
 for i in 1 2 3 4 5 6 7 8; do must mpicrypt_there file encrypt plain many/$i --label lab; done
 api POST transit/keys/lab/rotate '{}'
