@@ -31,6 +31,7 @@ lacking() {                                             # lacking RANK...: these
 fingerprint() { must vcluster exec "$1" mpicrypt key list --json | grep -o '"fingerprint": "[0-9a-f]*"'; }
 if [ $# = 0 ]; then
     must vcluster exec node0 mpicrypt key new lab
+    must fingerprint node0
     echo "--- only the first node has the key"
     lacking 1 2
 

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Something that answers like a key server, in the directory of one that bao.py has started, and lies:
 
-    liar.py            listens; "liar" gets its address, "liar.pid" its process, "liar.log" a line for each request
+    liar.py [HOST [CIPHERS]]     listens, in TLS 1.2 with CIPHERS only; "liar" gets its address, "liar.pid" its process, "liar.log" a line for each request
 
 The first part of a request's path, where the mount of transit would be, says how it lies.  An honest one is what ends a server's
 TLS: a line of its log has the first line and the headers but for the token.  Tokens that pass it are added to "seen".
@@ -128,13 +128,17 @@ def main():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.keylog_filename = "keylog"
     context.load_cert_chain("server.pem", "server.key")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
+    host = sys.argv[1] if sys.argv[1:] else "127.0.0.1"
+    if sys.argv[2:]:
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(sys.argv[2])
+    server = http.server.ThreadingHTTPServer((host, 0), Liar)
     server.daemon_threads = True
     server.socket = context.wrap_socket(server.socket, server_side=True)
     with open("liar.pid", "w") as file:
         file.write(str(os.getpid()))
     with open("liar.new", "w") as file:
-        file.write("https://127.0.0.1:%d" % server.server_address[1])
+        file.write("https://%s:%d" % (host, server.server_address[1]))
     os.rename("liar.new", "liar")
     server.serve_forever()
 
