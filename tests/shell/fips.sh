@@ -51,7 +51,7 @@ if [ "${1-}" = server ]; then
     until [ -e server/liar ]; do sleep 0.05; done
     address=$(cat server/liar) conf "token $here/token-lab" "mount honest"
     must in_variant mpicrypt file verify file
-    refused "handshake failure" by_module file verify file
+    refused "the TLS handshake failed" by_module file verify file
     exit 0
 fi
 program=$(mpi_program mpi metrics)
