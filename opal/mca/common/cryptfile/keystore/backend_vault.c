@@ -121,7 +121,8 @@ static int vault_versions(opal_cryptfile_keystore_t *keystore, const char *label
     *ours = true;
     rc = OPAL_CRYPT_OK == rc ? vault_check_key(keystore, label, exchange, ours, why) : rc;
     if (OPAL_CRYPT_OK == rc && (!opal_cryptfile_vault_data(exchange, "keys", &rest) || '{' != *rest.at ||
-                                !vault_data_number(exchange, "latest_version", UINT16_MAX, &latest) || 0 == latest || !vault_data_number(exchange, "min_decryption_version", UINT16_MAX, &least))) {
+                                !vault_data_number(exchange, "latest_version", UINT16_MAX, &latest) || 0 == latest ||
+                                !vault_data_number(exchange, "min_decryption_version", UINT16_MAX, &least))) {
         rc = opal_cryptfile_vault_strange(keystore->token, "keys", why);
     }
     version = newest ? (uint16_t) latest : version;
