@@ -116,12 +116,14 @@ static int https_connect_to(https_call_t *call, int family, const struct sockadd
 /* Each address gets its share of the time, as one may not answer at all. */
 static int https_connect_host(https_call_t *call, const opal_cryptfile_https_to_t *to)
 {
-    struct addrinfo *found;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
     opal_crypt_patience_t *patience = call->patience, share;
-    int left = 0, error = 0, rc = opal_cryptfile_https_find(to, patience, &found, call->why);
+    int left = 0, error = getaddrinfo(to->host, to->port, &hints, &found);
 
-    if (OPAL_CRYPT_OK != rc) {
-        return rc;
+    if (0 != error) {
+        return opal_crypt_refuse(call->why, EAI_AGAIN == error ? OPAL_CRYPT_ERR_PEER : OPAL_CRYPT_ERR_CONFIG, "keystore-vault",
+                                 "its name is not found: %s", gai_strerror(error));
     }
     for (const struct addrinfo *one = found; NULL != one; one = one->ai_next) {
         ++left;

@@ -1,15 +1,13 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The inside of cryptfile/keystore/https.h: OpenSSL's context for one server, and its addresses.
+ * The inside of cryptfile/keystore/https.h: OpenSSL's context for one server.
  */
 #ifndef OPAL_CRYPTFILE_KEYSTORE_HTTPS_CONTEXT_H
 #define OPAL_CRYPTFILE_KEYSTORE_HTTPS_CONTEXT_H
 
 #include "https.h"
 #include "opal/mca/common/crypt/base/libssl.h"
-
-struct addrinfo;
 
 struct opal_cryptfile_https {
     const opal_cryptfile_https_to_t *to;
@@ -21,9 +19,5 @@ struct opal_cryptfile_https {
 
 /* For one connection, which verifies the server; reads from *in and writes to *out, both its own. */
 SSL *opal_cryptfile_https_ssl(const opal_cryptfile_https_t *https, BIO **in, BIO **out);
-
-/* The caller frees what is found.  Refused as in https_exchange. */
-int opal_cryptfile_https_find(const opal_cryptfile_https_to_t *to, opal_crypt_patience_t *patience, struct addrinfo **found,
-                              opal_crypt_why_t *why);
 
 #endif
