@@ -17,9 +17,9 @@ seq 1 20000 > plain
 program=$(mpi_program io named)
 # job COUNT VERB [OPTION...]
 job() { local n=$1 verb=$2; shift 2; run_io "$n" "$@" "$program" "$verb" "$CASE_DIR/plain" "$CASE_DIR/file" 0; }
-# asked PATH: how often since the last mark
+# asked PATH [limited]: how often since the last mark, or how often beyond the server's limit
 mark() { server requests > marked; }
-asked() { server requests > now; awk -v path="$1" 'FNR == 1 { ++file } $2 == path { n += file == 1 ? -$1 : $1 } END { print n + 0 }' marked now; }
+asked() { server requests > now; awk -v path="$1" -v how="${2:-}" 'FNR == 1 { ++file } $2 == path && (how == "" || $3 == how) { n += file == 1 ? -$1 : $1 } END { print n + 0 }' marked now; }
 # exactly NUMBER PATH
 exactly() { local found; found=$(asked "$2"); [ "$found" = "$1" ] || fail "$2: $found requests, not $1"; echo "$2: $1"; }
 
@@ -72,24 +72,32 @@ echo "--- two labels, and the server's limit for one of them"
 api POST transit/keys/other '{"type": "aes256-gcm96"}'
 api POST sys/quotas/config '{"enable_rate_limit_audit_logging": true}'
 limit() { api POST sys/quotas/rate-limit/other "{\"path\": \"transit/decrypt/other\", \"rate\": 1, \"interval\": \"$1\"}"; }
-two() { run_io 4 "$(mpi_program io convert)" "$1" "$CASE_DIR/plain" "$CASE_DIR/two"; }
+two() { run_io 4 "$(mpi_program io convert)" "$1" "$CASE_DIR/$2" "$CASE_DIR/two"; }
+tac plain > turned
 conf "token $here/root" "timeout 4"
-must two write
+must two write turned
+mark
+must two over plain
+must two read plain
+exactly 8 transit/decrypt/other                             # by two jobs of four ranks
 cksum two > before
 limit 1h
 for verb in read over; do
-    must_refuse "it answers 429 to transit/decrypt/other: " two $verb > said
+    mark
+    must_refuse "it answers 429 to transit/decrypt/other: " two $verb turned > said
     cat said
     [ "$(tr -s ' \n' ' ' < said | grep -o 'it answers 429 to' | wc -l)" = 1 ] || fail "not one message"
+    exactly 4 transit/decrypt/lab                           # once for the three copies of the map
 done
 must cmp before <(cksum two)
 limit 2s
 conf "token $here/root"
 mark
-must two over
-must two read
-echo "transit/decrypt/other: $(asked transit/decrypt/other)"
-must test "$(asked transit/decrypt/other)" -gt 8            # two jobs of four ranks, and some were told to wait
+must two over turned
+must two read turned
+exactly 8 transit/decrypt/lab
+must test "$(asked transit/decrypt/other)" -gt 8
+must test "$(asked transit/decrypt/other limited)" -ge 1
 api DELETE sys/quotas/rate-limit/other
 
 echo "--- a server by a name of /etc/hosts"

@@ -166,6 +166,16 @@ static void case_copies(opal_cryptfile_map_t *map, const opal_cryptfile_key_t *m
         region->wrapped->blob[OPAL_CRYPTFILE_BLOB_WRAPPED_AT + i % 40] ^= 1;
     }
     UNIT_CHECK(0 == wrong);
+    first.verified = false;             /* a key server did not answer: it is not asked about the same map again, but about another */
+    first.unasked = true;
+    (void) opal_crypt_refuse(&first.why, OPAL_CRYPT_OK, "keystore-vault", "it is sealed");
+    before = unwraps();
+    UNIT_CHECK(!judged(map, &first, &second) && second.unasked && 0 == strcmp("it is sealed", second.why.detail) && before == unwraps());
+    opal_cryptfile_copy_free(&second);
+    ++map->generation;
+    UNIT_CHECK(!judged(map, &first, &second) && !second.unasked && second.refused && before < unwraps());
+    --map->generation;
+    opal_cryptfile_copy_free(&second);
     opal_cryptfile_copy_free(&first);
 }
 

@@ -6,7 +6,8 @@
     bao.py api METHOD PATH [JSON [TOKEN]]        one request, by root's token; prints "STATUS ANSWER"
     bao.py seal | unseal | stop
     bao.py jwt SUBJECT           a JWT that the server's auth/jwt accepts
-    bao.py requests              what the audit log has: a line "NUMBER PATH" for each path of transit and login
+    bao.py requests              what the audit log has: a line "NUMBER PATH" for each path of transit and login, and one
+                                 "NUMBER PATH limited" if some were refused by a rate limit
 """
 import base64
 import collections
@@ -48,7 +49,7 @@ def certificates(host):
     openssl("pkey", "-in", "server.key", "-pubout", "-out", "jwt.pub")
 
 
-def api(method, path, body=None, token=None):
+def api(method, path, body=None, token=None, certificate=()):
     if token is None and os.path.exists("root"):
         with open("root") as file:
             token = file.read()
@@ -57,8 +58,10 @@ def api(method, path, body=None, token=None):
     request = urllib.request.Request("%s/v1/%s" % (address, path), None if body is None else json.dumps(body).encode(), method=method)
     if token:
         request.add_header("X-Vault-Token", token)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}),
-                                         urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile="ca.pem")))
+    context = ssl.create_default_context(cafile="ca.pem")
+    if certificate:
+        context.load_cert_chain(*certificate)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
         with opener.open(request) as answer:
             text = answer.read()
@@ -165,7 +168,7 @@ def requests():
             entry = json.loads(line)
             path = entry["request"]["path"]
             if entry["type"] == "request" and (path.startswith("transit/") or path.endswith("/login") or path.endswith("/renew-self")):
-                seen[path] += 1
+                seen[path + (" limited" if "rate limit" in entry.get("error", "") else "")] += 1
     for path in sorted(seen):
         print(seen[path], path)
 

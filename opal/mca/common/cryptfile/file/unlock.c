@@ -194,13 +194,17 @@ int opal_cryptfile_map_lock(opal_cryptfile_map_t *map, uint32_t region, opal_cry
 
 /* ---- copies ---- */
 
+static bool same_body(const opal_cryptfile_copy_state_t *a, const opal_cryptfile_copy_state_t *b)
+{
+    return 0 == memcmp(&a->head, &b->head, sizeof(a->head));
+}
+
 /* Keys of another copy with the same body, as far as they were wrapped in the same bytes.  Only one of a region with the same
  * MAC, which that copy's key has verified: others are unwrapped, and checked.  None of a copy with a key from its escrow alone:
  * they prove nothing, and would be taken for the keystore's. */
 static int keys_of_other(const opal_cryptfile_copy_state_t *other, opal_cryptfile_copy_state_t *state)
 {
-    if (NULL == other || !other->verified || other->recovered || NULL == other->map ||
-        0 != memcmp(&other->head, &state->head, sizeof(state->head))) {
+    if (NULL == other || !other->verified || other->recovered || NULL == other->map || !same_body(other, state)) {
         return OPAL_CRYPT_OK;
     }
     for (uint32_t i = 0; i < state->map->region_count; ++i) {
@@ -238,6 +242,10 @@ int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile
     if (OPAL_CRYPT_OK == rc) {
         state->keys = calloc(state->map->region_count, sizeof(*state->keys));
         rc = NULL == state->keys ? OPAL_CRYPT_ERR_MEMORY : keys_of_other(other, state);
+        if (OPAL_CRYPT_OK == rc && NULL != other && other->unasked && same_body(other, state)) {
+            state->why = other->why;    /* nor would it say now: each label would cost its time limit again */
+            rc = OPAL_CRYPT_ERR_PEER;
+        }
         rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_map_unlock(state->map, keystore, state->keys, &state->why) : rc;
         state->verified = OPAL_CRYPT_OK == rc;
         state->refused = OPAL_CRYPT_ERR_AUTH == rc;

@@ -46,7 +46,7 @@ typedef struct opal_cryptfile_copy_state {
 
 /* Parse a copy, as a map or its digest, and unlock it; what is wrong with it is in the state.  Returns ERR_MEMORY or OK.
  * `other`: NULL, or a copy that was judged before: the keystore is not asked again for wrapped keys that are the same, of
- * regions with the same MACs. */
+ * regions with the same MACs; nor for any of a map with the same body, if the key server did not say (`unasked`). */
 int opal_cryptfile_copy_judge(const uint8_t *bytes, size_t count, opal_cryptfile_keystore_t *keystore,
                               const opal_cryptfile_copy_state_t *other, opal_cryptfile_copy_state_t *state);
 void opal_cryptfile_copy_free(opal_cryptfile_copy_state_t *state);
