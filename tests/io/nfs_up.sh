@@ -1,11 +1,12 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# What cases with an NFS 4.2 server share.
+# What cases with an NFS 4.2 server share.  They are skipped where there can be none.
+
+[ "$(id -u)" = 0 ] || skip "only root can have virtual nodes in the virtual machine"
+command -v exportfs >/dev/null && command -v rpc.nfsd >/dev/null || skip "the NFS server is not installed (Debian: nfs-kernel-server)"
 
 # nfs_vm N: run the commands from standard input in a virtual machine with N nodes on NFS.
 nfs_vm() {
-    [ "$(id -u)" = 0 ] || skip "only root can have virtual nodes in the virtual machine"
-    command -v exportfs >/dev/null && command -v rpc.nfsd >/dev/null || skip "the NFS server is not installed (Debian: nfs-kernel-server)"
     {
         printf '%s\n' 'set -eu' "$(vm_environment)" 'export CASE_DIR=/tmp/case VCLUSTER_DIR=/tmp/vcluster' 'mkdir -p /tmp/case /tmp/crypt' \
             '. "$SRC/tests/lib.sh"' '. "$SRC/tests/io/nfs_up.sh"' "nfs_up $1"
