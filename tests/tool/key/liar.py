@@ -2,10 +2,12 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 """Something that answers like a key server, in the directory of one that bao.py has started, and lies:
 
-    liar.py [HOST [CIPHERS]]     listens, in TLS 1.2 with CIPHERS only; "liar" gets its address, "liar.pid" its process, "liar.log" a line for each request
+    liar.py [HOST [CIPHERS]]     listens, in TLS 1.2 with CIPHERS only; "liar" gets its address, "liar.pid" its process,
+                                 "liar.log" a line for each request
 
 The first part of a request's path, where the mount of transit would be, says how it lies.  An honest one is what ends a server's
-TLS: a line of its log has the first line and the headers but for the token.  Tokens that pass it are added to "seen".
+TLS: a line of its log has the first line and the headers but for the token.  It logs in by the certificate of a client that has
+shown it.  Tokens that pass it are added to "seen".
 """
 import base64
 import http.server
@@ -35,7 +37,8 @@ class Liar(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def honest(self, path, body):
-        status, true = bao.api(self.command, path, body, self.headers["X-Vault-Token"])
+        certificate = ("client.pem", "client.key") if self.connection.getpeercert() else ()
+        status, true = bao.api(self.command, path, body, self.headers["X-Vault-Token"], certificate)
         if true.get("auth"):
             with open("seen", "a") as file:
                 print("token-of-a-login", true["auth"]["client_token"].encode().hex(), file=file)
@@ -128,6 +131,8 @@ def main():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.keylog_filename = "keylog"
     context.load_cert_chain("server.pem", "server.key")
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations("ca.pem")
     host = sys.argv[1] if sys.argv[1:] else "127.0.0.1"
     if sys.argv[2:]:
         context.maximum_version = ssl.TLSVersion.TLSv1_2

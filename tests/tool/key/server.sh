@@ -26,7 +26,13 @@ api() {
     answer=$(server api "$@") || fail "$answer"
     [[ $answer == 20[04]\ * ]] || fail "$* $answer"
 }
-server_stops() { [ ! -e server/pid ] || kill -9 "$(cat server/pid)" 2> /dev/null || true; }
+# liar [HOST [CIPHERS]]: something that lies listens, too; "server/liar" is its address
+liar() {
+    ( cd server && exec ${SERVER_IN:-} python3 -B "$SRC/tests/tool/key/liar.py" "$@" ) &
+    local process=$!
+    until [ -e server/liar ]; do kill -0 $process || fail "liar.py has ended"; sleep 0.05; done
+}
+server_stops() { kill -9 $(cat server/pid server/liar.pid 2> /dev/null) 2> /dev/null || true; }
 # conf LINE...: vault.conf of this server, with these lines
 conf() { { echo "address ${address:-$(cat server/address)}"; echo "ca $CASE_DIR/server/ca.pem"; printf '%s\n' "$@"; } > keys/vault.conf; }
 
