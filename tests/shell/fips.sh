@@ -32,7 +32,7 @@ if [ "${1-}" = server ]; then
     must server jwt someone
     here=$CASE_DIR/server
     seq 1 30000 > plain
-    tool() { in_variant env OPENSSL_CONF="$OPENSSL_CONF" OPENSSL_MODULES="$OPENSSL_MODULES" mpicrypt "$@"; }
+    tool() { vcluster exec node0 env OPENSSL_CONF="$OPENSSL_CONF" OPENSSL_MODULES="$OPENSSL_MODULES" mpicrypt "$@"; }
     conf "token $here/root"
     must tool key new lab --fips
     must tool key rotate lab --fips
