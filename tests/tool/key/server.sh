@@ -32,7 +32,10 @@ liar() {
     local process=$!
     until [ -e server/liar ]; do kill -0 $process || fail "liar.py has ended"; sleep 0.05; done
 }
-server_stops() { kill -9 $(cat server/pid server/liar.pid 2> /dev/null) 2> /dev/null || true; }
+server_stops() {
+    local file
+    for file in server/pid server/liar.pid; do [ ! -e $file ] || kill -9 "$(cat $file)" 2> /dev/null || true; done
+}
 # conf LINE...: vault.conf of this server, with these lines
 conf() { { echo "address ${address:-$(cat server/address)}"; echo "ca $CASE_DIR/server/ca.pem"; printf '%s\n' "$@"; } > keys/vault.conf; }
 
