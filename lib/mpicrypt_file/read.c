@@ -276,7 +276,7 @@ int mpicrypt_read(mpicrypt_file_t *file, uint64_t offset, uint8_t *memory, size_
     }
     if (OPAL_CRYPT_OK != outcome.rc) {
         memset(memory, 0, bytes);
-        return mpicrypt_fail_read(error, file, &outcome);
+        return mpicrypt_fail_engine(error, file->name, file->engine, &outcome);
     }
     *got = (size_t) outcome.bytes;
     return mpicrypt_fail_nothing(error);

@@ -6,7 +6,7 @@
  *
  *     api.c     exported calls: arguments, fork, cancellation
  *     start.c   the core, once in a process, and again in a forked child
- *     open.c    from a descriptor to an engine whose map has verified, with what the caller expects
+ *     open.c    from a descriptor to an engine whose map has verified, by the steps of opening.c
  *     read.c    large reads by the engine into the caller's memory, small ones by way of cache.c
  *     about.c   regions, runs and the rest of the map
  *     verify.c  every block
@@ -17,12 +17,10 @@
 
 #include <stdbool.h>
 
-#include "lib/mpicrypt_file/mpicrypt_file.h"
 #include "lib/mpicrypt_file/cache.h"
+#include "lib/mpicrypt_file/error.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
-#include "opal/mca/common/crypt/base/base.h"
 #include "opal/mca/common/crypt/base/team.h"
-#include "opal/mca/common/cryptfile/file/file.h"
 
 struct mpicrypt_file {
     char *name;                                 /* for messages */
@@ -48,18 +46,6 @@ typedef struct mpicrypt_asked {
     unsigned threads;
 } mpicrypt_asked_t;
 
-/* ---- error.c: each returns the status, and `error` may be NULL ---- */
-
-int mpicrypt_fail_nothing(mpicrypt_file_error_t *error);
-int mpicrypt_fail(mpicrypt_file_error_t *error, int status, int os_error, uint64_t offset, const char *name, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
-/* For errno. */
-int mpicrypt_fail_errno(mpicrypt_file_error_t *error, int os_error, const char *name);
-/* For a refusal of the core; `status` unless rc says something else, such as that memory ran out. */
-int mpicrypt_fail_refused(mpicrypt_file_error_t *error, int status, int rc, const char *name, const opal_crypt_why_t *why);
-/* For a read of the engine. */
-int mpicrypt_fail_read(mpicrypt_file_error_t *error, const mpicrypt_file_t *file, const opal_cryptfile_outcome_t *outcome);
-
 /* ---- start.c ---- */
 
 /* Before the first key of this process, and before any other call of the core. */
@@ -70,8 +56,6 @@ unsigned mpicrypt_start_generation(void);
 bool mpicrypt_start_foreign(const mpicrypt_file_t *file);
 /* The provider for the engine. */
 const opal_aead_module_t *mpicrypt_start_provider(void *arg, opal_aead_cipher_t cipher);
-/* Seconds that a call waits for a lock. */
-unsigned mpicrypt_start_patience(void);
 
 /* ---- the calls, without checks of arguments ---- */
 

@@ -66,7 +66,7 @@ bool mpicrypt_settings_keystore(const mpicrypt_settings_t *settings, opal_cryptf
 unsigned mpicrypt_settings_lock_timeout(void)
 {
     const char *value = setting_of(NULL, "OMPI_MCA_fs_crypt_lock_timeout");
-    const unsigned long long seconds = NULL == value ? 0 : strtoull(value, NULL, 0);
+    const unsigned long long asked = NULL == value ? 0 : strtoull(value, NULL, 0), seconds = 0 == asked ? 10 : asked;
 
     return seconds < UINT32_MAX / 1000 ? (unsigned) seconds : UINT32_MAX / 1000;
 }

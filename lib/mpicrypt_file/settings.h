@@ -23,7 +23,7 @@ mpicrypt_settings_t mpicrypt_settings(const mpicrypt_settings_t *given);
 /* False: the backend is not a word that is known. */
 bool mpicrypt_settings_keystore(const mpicrypt_settings_t *settings, opal_cryptfile_keystore_options_t *options);
 
-/* fs_crypt_lock_timeout in seconds; 0: not set. */
+/* How many seconds a reader waits for a lock: fs_crypt_lock_timeout, or 10 without it. */
 unsigned mpicrypt_settings_lock_timeout(void);
 
 /* A sentence about a parameter that opal_crypt_parameter_environment found; false: it is right. */

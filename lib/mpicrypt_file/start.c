@@ -19,11 +19,8 @@
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/thread.h"
 
-enum { PATIENCE_S = 10 };
-
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started, start_watched, start_fips;
-static unsigned patience = PATIENCE_S;
 static atomic_uint start_generation;
 
 /* ---- a fork waits for a start, so that the child finds all of it or nothing ---- */
@@ -37,8 +34,6 @@ static void start_in_child(void) { start_lock = (pthread_mutex_t) PTHREAD_MUTEX_
 /* ---- starting ---- */
 
 unsigned mpicrypt_start_generation(void) { return atomic_load(&start_generation); }
-
-unsigned mpicrypt_start_patience(void) { return patience; }
 
 bool mpicrypt_start_foreign(const mpicrypt_file_t *file)
 {
@@ -93,9 +88,7 @@ static int start_locked(const char *name, mpicrypt_file_error_t *error)
     }
     opal_crypt_secmem_free(first);
     opal_crypt_base_begin();                    /* it never ends: the process may open files at any time */
-    const unsigned asked = mpicrypt_settings_lock_timeout();
-    patience = 0 == asked ? PATIENCE_S : asked;
-    ompi_common_cryptmpio_posix_on_wait(NULL, patience);
+    ompi_common_cryptmpio_posix_on_wait(NULL, mpicrypt_settings_lock_timeout());
     started = true;
     return MPICRYPT_FILE_OK;
 }

@@ -90,7 +90,7 @@ usage "--threads: 65 is not between 1 and 64" verify --threads 65 "$(here named)
 usage "encrypt needs --label" encrypt --in-place "$(here tree)" --recursive
 [ ! -e x ] || fail "something was made"
 status 1 file verify "$(here tree/a)" "$(here named)/one"
-complained "$(here tree/a): it is no regular file"
+complained "$(here tree/a): it is not a regular file"
 summary "2 files: 1 whole, 1 error"
 
 echo "--- states, advice, and the worst status"
@@ -163,7 +163,7 @@ status 1 file info --json "$(here zoo/cut)" "$(here plain)" "$(here zoo)" "$(her
 python3 - <<'END_PYTHON'
 import json
 said = {s["file"].rpartition("/")[2]: s for s in map(json.loads, open("out"))}
-for name, words in (("cut", "it is being made, or its maker was killed"), ("plain", "it is not encrypted"), ("zoo", "it is no regular file"),
+for name, words in (("cut", "it is being made, or its maker was killed"), ("plain", "it is not encrypted"), ("zoo", "it is not a regular file"),
                     ("nokey", "the keystore holds no key for the file")):
     assert len(said[name]["errors"]) == 1 and words in said[name]["errors"][0], said
     assert said[name]["errors"][0] in open("err").read(), said

@@ -131,7 +131,7 @@ must key new third --recovery "$(here recovery.pem)"    # the failed command lef
 echo "--- seal"
 root_of() { file seal "$(here "$1")" | sed -n 's/^root //p'; }
 must file encrypt "$(here plain)" "$(here kept)" --label lab --block-size 4K
-says "there is none" file verify "$(here kept)" --sealed
+says "it is not sealed" file verify "$(here kept)" --sealed
 must_fail file verify "$(here kept)" --sealed
 root=$(root_of kept)
 [ ${#root} = 64 ] || fail "the root is '$root'"

@@ -102,6 +102,7 @@ int ompi_common_cryptmpio_posix_wait_once(int fd, uint64_t at, opal_cryptfile_wa
 typedef void (*ompi_common_cryptmpio_waits_t)(const char *file, pid_t holder, unsigned seconds, bool last);
 /* For all files: the function called after 10 seconds of waiting, and after `timeout` seconds, if not 0. */
 void ompi_common_cryptmpio_posix_on_wait(ompi_common_cryptmpio_waits_t waits, unsigned timeout);
+unsigned ompi_common_cryptmpio_posix_wait_limit(void);
 
 /* Drop what this node caches of an encrypted file: the next read comes from the server. */
 int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);

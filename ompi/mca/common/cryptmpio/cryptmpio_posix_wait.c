@@ -85,6 +85,8 @@ void ompi_common_cryptmpio_posix_on_wait(ompi_common_cryptmpio_waits_t waits, un
     limit = timeout;
 }
 
+unsigned ompi_common_cryptmpio_posix_wait_limit(void) { return limit; }
+
 static void say(const opal_cryptfile_wait_t *w, int fd, const struct flock *lock, bool last)
 {
     char link[64], file[PATH_MAX];

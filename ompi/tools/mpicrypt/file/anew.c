@@ -29,7 +29,7 @@ static int failed(const char *path) { return mpicrypt_error(MPICRYPT_FAILED, "%s
 /* Regions are copied one after the other, each in the order of its stream, so that its blocks are written whole, and once;
  * except for the rest, which is all bytes that belong to no other region. */
 typedef struct copy {
-    mpicrypt_file_t *from, *to;
+    mpicrypt_opened_t *from, *to;
     size_t capacity;                    /* of a part */
     uint32_t region, hint;
     uint64_t next;                      /* in the region's stream or, for the rest, in the file */
@@ -176,7 +176,7 @@ static size_t copy_capacity(const opal_cryptfile_map_t *map)
     return capacity;
 }
 
-static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
+static int copy_all(mpicrypt_opened_t *from, mpicrypt_opened_t *to)
 {
     const size_t capacity = copy_capacity(from->map);
     copy_t copy = {.from = from, .to = to, .capacity = from->bytes < capacity ? (size_t) from->bytes + 1 : capacity};
@@ -194,7 +194,7 @@ static int copy_all(mpicrypt_file_t *from, mpicrypt_file_t *to)
 /* ---- the files ---- */
 
 /* A sealed file must match its seal; the new file is sealed, too. */
-static int open_from(const mpicrypt_file_options_t *options, const char *path, mpicrypt_file_t *from)
+static int open_from(const mpicrypt_file_choices_t *options, const char *path, mpicrypt_opened_t *from)
 {
     int code = mpicrypt_file_open_verified(options, path, options->alone, from);
 
@@ -202,11 +202,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
         return code;
     }
     code = mpicrypt_file_proved(from);
-    if (MPICRYPT_OK == code && from->sealed) {
-        opal_crypt_why_t why = {.topic = NULL};
-        int rc = mpicrypt_file_demand(from, NULL, &why);
-        code = OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_file_refused(from->subject, path, rc, &why);
-    }
+    code = MPICRYPT_OK == code && from->found.sealed ? mpicrypt_file_demand(from, NULL) : code;
     for (uint32_t i = 0; MPICRYPT_OK == code && i < from->map->region_count; ++i) {
         if (from->map->regions[i].encrypted && NULL == from->keys[i].data_key) {
             mpicrypt_file_finds(from->subject, MPICRYPT_FILE_HAS_NO_KEY);
@@ -221,7 +217,7 @@ static int open_from(const mpicrypt_file_options_t *options, const char *path, m
 }
 
 /* `to` stays open; the caller closes it. */
-static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, mpicrypt_file_part_t *part, mpicrypt_file_t *to)
+static int make_part(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *from, mpicrypt_file_part_t *part, mpicrypt_opened_t *to)
 {
     struct stat status;
     unsigned mode;
@@ -238,7 +234,7 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
     mpicrypt_file_created(part);
     code = mpicrypt_file_take(to, options->alone);
     code = MPICRYPT_OK == code ? copy_all(from, to) : code;
-    if (MPICRYPT_OK == code && from->sealed) {
+    if (MPICRYPT_OK == code && from->found.sealed) {
         to->bytes = from->bytes;
         code = mpicrypt_file_make_seal(to);
     }
@@ -255,9 +251,9 @@ static int make_part(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
 }
 
 /* `was`: of the file at `to`, which is replaced; NULL: there is none. */
-static int make_anew(const mpicrypt_file_options_t *options, mpicrypt_file_t *from, const char *to, const struct stat *was)
+static int make_anew(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *from, const char *to, const struct stat *was)
 {
-    mpicrypt_file_t made;
+    mpicrypt_opened_t made;
     mpicrypt_file_part_t *part;
     int code = NULL == was ? mpicrypt_file_begin(to, &part) : mpicrypt_file_begin_over(to, &part);
 
@@ -274,9 +270,9 @@ static int make_anew(const mpicrypt_file_options_t *options, mpicrypt_file_t *fr
     return code;
 }
 
-int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, const char *to)
+int mpicrypt_file_cp(const mpicrypt_file_choices_t *options, const char *path, const char *to)
 {
-    mpicrypt_file_t from;
+    mpicrypt_opened_t from;
 
     if (!options->new_key) {
         return mpicrypt_error(MPICRYPT_USAGE, "cp needs --new-key; 'cp -a' copies the file as it is, with its keys");
@@ -289,11 +285,11 @@ int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *path, c
     return code;
 }
 
-int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_reencrypt(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_options_t with = *options;
+    mpicrypt_file_choices_t with = *options;
     char real[PATH_MAX];
-    mpicrypt_file_t from;
+    mpicrypt_opened_t from;
     struct stat was;
 
     if (!options->subject->found) {             /* a link stays a link */

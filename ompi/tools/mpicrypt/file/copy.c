@@ -14,7 +14,6 @@
 
 #include "crew.h"
 #include "file.h"
-#include "ompi/tools/mpicrypt/file/stream.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 static bool is_stream(const char *name) { return 0 == strcmp(name, "-"); }
@@ -30,8 +29,8 @@ static bool all_zero(const uint8_t *bytes, size_t count)
 
 /* From or to a plain file. */
 typedef struct stream {
-    const mpicrypt_file_options_t *options;
-    mpicrypt_file_t *file;
+    const mpicrypt_file_choices_t *options;
+    mpicrypt_opened_t *file;
     int fd;
     const char *path;                   /* of the plain file, for messages */
     bool in_order;                      /* encrypt: from a pipe, or the like, until that ends */
@@ -100,7 +99,7 @@ static int write_part(int fd, const uint8_t *bytes, size_t count, uint64_t at)
 /* ---- what an interrupted run has done ---- */
 
 /* A file of many gets the time of the file that it was made from, by which the next run knows it. */
-static int same_time(const mpicrypt_file_options_t *options, int fd, const struct stat *of, const char *path)
+static int same_time(const mpicrypt_file_choices_t *options, int fd, const struct stat *of, const char *path)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, of->st_mtim};
 
@@ -188,7 +187,7 @@ static bool encrypt_part(void *of, void *memory, mpicrypt_file_fault_t *fault)
     return true;
 }
 
-static int fill(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, int from, const char *from_path,
+static int fill(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file, int from, const char *from_path,
                 const struct stat *status)
 {
     const bool in_order = !S_ISREG(status->st_mode) || 0 == status->st_size;    /* files of /proc have bytes, but no size */
@@ -207,11 +206,11 @@ static int fill(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, i
     return OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&file->posix) ? MPICRYPT_OK : failed(file->path);
 }
 /* A new file at `to`; or, `was`, one that replaces the plain file there. */
-static int encrypt_into(const mpicrypt_file_options_t *options, const char *from_path, int from, const char *to,
+static int encrypt_into(const mpicrypt_file_choices_t *options, const char *from_path, int from, const char *to,
                         const struct stat *status)
 {
     const unsigned mode = S_ISREG(status->st_mode) ? mpicrypt_file_mode(from, status) : 0600;
-    mpicrypt_file_t file;
+    mpicrypt_opened_t file;
     mpicrypt_file_part_t *part;
     int code = options->in_place ? mpicrypt_file_begin_over(to, &part) : mpicrypt_file_begin(to, &part);
 
@@ -236,7 +235,7 @@ static int encrypt_into(const mpicrypt_file_options_t *options, const char *from
     return options->in_place ? mpicrypt_file_finish_over(part, to, status) : mpicrypt_file_finish(part, to);
 }
 
-int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)
+int mpicrypt_file_encrypt(const mpicrypt_file_choices_t *options, const char *from, const char *to)
 {
     mpicrypt_file_subject_t *subject = options->subject;
     struct stat status;
@@ -299,7 +298,7 @@ static bool decrypt_part(void *of, void *memory, mpicrypt_file_fault_t *fault)
     return true;
 }
 
-static int empty(mpicrypt_file_t *file, int to, const char *to_path)
+static int empty(mpicrypt_opened_t *file, int to, const char *to_path)
 {
     stream_t stream = {.file = file, .fd = to, .path = to_path, .capacity = stream_capacity(file->bytes), .end = file->bytes};
     int code = run_stream(&stream, decrypt_next, decrypt_part);
@@ -309,7 +308,7 @@ static int empty(mpicrypt_file_t *file, int to, const char *to_path)
 
 /* The storage controls the mode of the ciphertext; the owner of the plaintext decides who may
  * read it, so the new file has mode 0600. */
-static int decrypt_into(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, const char *to, const struct stat *was)
+static int decrypt_into(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file, const char *to, const struct stat *was)
 {
     mpicrypt_file_part_t *part;
     int code = options->in_place ? mpicrypt_file_begin_over(to, &part) : mpicrypt_file_begin(to, &part);
@@ -336,68 +335,17 @@ static int decrypt_into(const mpicrypt_file_options_t *options, mpicrypt_file_t 
     return options->in_place ? mpicrypt_file_finish_over(part, to, was) : mpicrypt_file_finish(part, to);
 }
 
-/* ---- to standard output ---- */
-
-typedef struct engine_read {
-    mpicrypt_file_t *file;
-    opal_cryptfile_outcome_t first;             /* that failed */
-} engine_read_t;
-
-static bool read_engine(void *of, uint64_t at, void *bytes, size_t count, size_t *got, uint64_t *good)
+int mpicrypt_file_decrypt(const mpicrypt_file_choices_t *options, const char *from, const char *to)
 {
-    engine_read_t *e = of;
-    const opal_cryptfile_request_t request = {bytes, at, count};
-    opal_cryptfile_outcome_t outcome;
-
-    if (OPAL_CRYPT_OK == opal_cryptfile_read(e->file->file, &request, 1, false, &outcome)) {
-        *got = outcome.bytes;
-        return true;
-    }
-    *good = UINT32_MAX != outcome.region && outcome.file_offset < *good ? outcome.file_offset : at;
-    e->first = OPAL_CRYPT_OK == e->first.rc ? outcome : e->first;
-    return false;
-}
-
-int mpicrypt_file_cat(const mpicrypt_file_options_t *options, const char *path)
-{
-    const mpicrypt_stream_t what = {.keystore = &options->keystore, .label = options->label, .root = options->root,
-                                    .sealed = options->sealed, .range = options->range};
-
-    return NULL == options->recovery ? mpicrypt_stream_out(&what, path)
-           : mpicrypt_error(MPICRYPT_USAGE, "--recovery is not for cat: decrypt FILE - takes it");
-}
-
-/* With a recovery key, which the library does not take. */
-static int decrypt_recovered(const mpicrypt_file_options_t *options, const char *from)
-{
-    mpicrypt_file_t file;
-    engine_read_t e = {.file = &file};
-    bool failed_read;
-    int code = mpicrypt_file_open_verified(options, from, false, &file);
-
-    if (MPICRYPT_OK != code) {
-        return code;
-    }
-    if (!mpicrypt_stream_pour(read_engine, &e, 0, UINT64_MAX, &failed_read)) {
-        code = failed_read ? mpicrypt_file_failed(&file, &e.first) : failed("standard output");
-    }
-    mpicrypt_file_close_engine(&file);
-    return code;
-}
-
-/* ---- to a file ---- */
-
-int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to)
-{
-    mpicrypt_file_options_t with = *options;
-    mpicrypt_file_t file;
+    mpicrypt_file_choices_t with = *options;
+    mpicrypt_opened_t file;
     struct stat was;
 
     if (is_stream(from)) {
         return mpicrypt_error(MPICRYPT_USAGE, "an encrypted file is read at many places, and - is a stream: name a file");
     }
     if (is_stream(to)) {
-        return NULL == options->recovery ? mpicrypt_file_cat(options, from) : decrypt_recovered(options, from);
+        return mpicrypt_file_cat(options, from);
     }
     with.alone = options->in_place;             /* what somebody else writes would be lost */
     int code = mpicrypt_file_open_verified(&with, from, options->in_place, &file);

@@ -47,7 +47,7 @@ unsigned mpicrypt_file_threads_default(void)
 
 /* ---- faults ---- */
 
-bool mpicrypt_file_fault_engine(mpicrypt_file_fault_t *fault, const mpicrypt_file_t *file, const opal_cryptfile_outcome_t *outcome)
+bool mpicrypt_file_fault_engine(mpicrypt_file_fault_t *fault, const mpicrypt_opened_t *file, const opal_cryptfile_outcome_t *outcome)
 {
     *fault = (mpicrypt_file_fault_t){.file = file, .outcome = *outcome};
     return false;

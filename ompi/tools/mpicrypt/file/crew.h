@@ -15,14 +15,14 @@ enum { MPICRYPT_FILE_THREADS_MAX = 64, MPICRYPT_FILE_PART_BYTES = 4 << 20 };
 
 /* What failed: an engine's call, or a system call, or neither (`text`). */
 typedef struct mpicrypt_file_fault {
-    const mpicrypt_file_t *file;        /* the engine's; NULL: `path` and `text`, or errno */
+    const mpicrypt_opened_t *file;        /* the engine's; NULL: `path` and `text`, or errno */
     opal_cryptfile_outcome_t outcome;
     const char *path, *text;
     int error;
 } mpicrypt_file_fault_t;
 
 /* Set the fault; returns false, so that a caller can return it. */
-bool mpicrypt_file_fault_engine(mpicrypt_file_fault_t *fault, const mpicrypt_file_t *file, const opal_cryptfile_outcome_t *outcome);
+bool mpicrypt_file_fault_engine(mpicrypt_file_fault_t *fault, const mpicrypt_opened_t *file, const opal_cryptfile_outcome_t *outcome);
 bool mpicrypt_file_fault_system(mpicrypt_file_fault_t *fault, const char *path);               /* errno */
 bool mpicrypt_file_fault_text(mpicrypt_file_fault_t *fault, const char *path, const char *text);
 

@@ -10,7 +10,7 @@
 #include "many.h"
 #include "ompi/tools/mpicrypt/speed/speed.h"
 
-static mpicrypt_file_options_t with;
+static mpicrypt_file_choices_t with;
 
 static const mpicrypt_option_t options[] = {
     {"label", MPICRYPT_TEXT, "LABEL", NULL, &with.label, "For encrypt and cat: the label of the key. cat refuses a file that has a region under another one."},
@@ -128,9 +128,7 @@ static int run(int operand_count, char **operands)
             with.recursive = with.recursive || with.verdict;
             with.threads = 0 == with.threads ? mpicrypt_file_threads_default() : with.threads;
             int code = check_options(&verbs[i], operand_count - 1);
-            if (MPICRYPT_OK == code && is_verb(&verbs[i], "cat")) {
-                return mpicrypt_file_cat(&with, operands[1]);
-            }
+            with.quiet = with.quiet || is_verb(&verbs[i], "cat");
             return MPICRYPT_OK == code ? with_providers(&verbs[i], operand_count - 1, operands + 1) : code;
         }
     }

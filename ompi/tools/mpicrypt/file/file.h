@@ -12,9 +12,7 @@
 
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 #include "ompi/tools/mpicrypt/key/keystore.h"
-#include "opal/mca/common/cryptfile/file/header.h"
-#include "opal/mca/common/cryptfile/file/seal.h"
-#include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
+#include "lib/mpicrypt_file/opening.h"
 
 /* ---- file/subject.c: one of the files that the command works on ---- */
 
@@ -60,8 +58,10 @@ const char *mpicrypt_file_state_name(mpicrypt_file_state_t state);
 const char *mpicrypt_file_state_of(const mpicrypt_file_subject_t *subject);
 const char *mpicrypt_file_state_advice(mpicrypt_file_state_t state);
 
-/* As mpicrypt_refused, and note what the refusal says about the file. */
-int mpicrypt_file_refused(mpicrypt_file_subject_t *subject, const char *path, int rc, const opal_crypt_why_t *why);
+/* Print the error, and note what it says about the file; returns MPICRYPT_FAILED. */
+int mpicrypt_file_says(mpicrypt_file_subject_t *subject, const mpicrypt_file_error_t *error);
+/* The same for a refusal of the core: `status` is what it means of libmpicrypt_file's. */
+int mpicrypt_file_refused(mpicrypt_file_subject_t *subject, const char *path, int status, int rc, const opal_crypt_why_t *why);
 
 /* What processes of ours leave beside files when they are killed, by its name. */
 bool mpicrypt_file_is_left(const char *path);
@@ -70,7 +70,7 @@ bool mpicrypt_file_is_left(const char *path);
 bool mpicrypt_file_seems_encrypted(int fd, uint64_t *bytes);
 
 /* The values of the command's options. */
-typedef struct mpicrypt_file_options {
+typedef struct mpicrypt_file_choices {
     mpicrypt_file_subject_t *subject;
     mpicrypt_keystore_t keystore;
     const char *recovery;               /* PEM of a recovery key; NULL: none */
@@ -90,71 +90,67 @@ typedef struct mpicrypt_file_options {
     bool verdict;                       /* check: no tables */
     size_t threads;
     const char *range;                  /* cat: which bytes; NULL: all */
-} mpicrypt_file_options_t;
+} mpicrypt_file_choices_t;
 
-typedef struct mpicrypt_file {
+typedef struct mpicrypt_opened {
     const char *path;
     mpicrypt_file_subject_t *subject;
     ompi_common_cryptmpio_posix_t posix;
     uint64_t bytes;
     opal_cryptfile_keystore_t *keystore;        /* NULL: none could be opened */
-    opal_cryptfile_header_t header;     /* not of a file that is being made */
-    bool sealed;
-    opal_cryptfile_copy_state_t copies[OPAL_CRYPTFILE_COPIES];
-    int best;                           /* the copy chosen; -1: none, `why` says why */
-    bool differ;                        /* another copy says something else */
-    opal_crypt_why_t why;
+    mpicrypt_opening_t found;           /* header and maps: not of a file that is being made */
+    mpicrypt_file_error_t error;        /* why there is no engine */
     opal_cryptfile_t *file;             /* the engine, which owns its map; NULL without a key */
     opal_cryptfile_map_t *map;          /* the engine's */
     opal_cryptfile_key_t *keys; /* of its regions */
     bool recovered;                     /* one of them is from the escrow only */
-} mpicrypt_file_t;
+} mpicrypt_opened_t;
 
 /* ---- file/open.c ---- */
 
 /* Open the file, judge the copies of its map, and create the engine if one of
- * them verifies; `best` says whether.  On failure, prints a message and returns its exit code. */
-int mpicrypt_file_open_engine(const mpicrypt_file_options_t *options, const char *path, bool may_write, mpicrypt_file_t *file);
+ * them verifies.  On failure, prints a message and returns its exit code. */
+int mpicrypt_file_open_engine(const mpicrypt_file_choices_t *options, const char *path, bool may_write, mpicrypt_opened_t *file);
 
 /* As mpicrypt_file_open_engine, and refuse a file whose map does not verify, or which lacks
  * the seal that the options demand. */
-int mpicrypt_file_open_verified(const mpicrypt_file_options_t *options, const char *path, bool may_write,
-                                mpicrypt_file_t *file);
+int mpicrypt_file_open_verified(const mpicrypt_file_choices_t *options, const char *path, bool may_write,
+                                mpicrypt_opened_t *file);
 
 /* keystores.c: a keystore for an open file, until it is given back (NULL allowed).  An exit code, after a message the first
  * time. */
-int mpicrypt_file_keystore(const mpicrypt_file_options_t *options, opal_cryptfile_keystore_t **keystore);
+int mpicrypt_file_keystore(const mpicrypt_file_choices_t *options, opal_cryptfile_keystore_t **keystore);
 void mpicrypt_file_keystore_give(opal_cryptfile_keystore_t *keystore);
 void mpicrypt_file_keystores_close(void);
 
 /* Mark the open file as in use until it is closed.  Prints a message if that fails. */
-int mpicrypt_file_take(const mpicrypt_file_t *file, bool alone);
+int mpicrypt_file_take(const mpicrypt_opened_t *file, bool alone);
 
 /* Refuse, with a message, if a key is from the escrow only: anybody may have made the file; no label vouches for it. */
-int mpicrypt_file_proved(const mpicrypt_file_t *file);
+int mpicrypt_file_proved(const mpicrypt_opened_t *file);
 
-/* As opal_cryptfile_seal_demand; then file->bytes is the sealed size. */
-int mpicrypt_file_demand(mpicrypt_file_t *file, const uint8_t *wanted, opal_crypt_why_t *why);
+/* From now on only what was sealed can be read, and file->bytes is the sealed size.  `wanted`: the root; NULL: any. */
+int mpicrypt_file_demand(mpicrypt_opened_t *file, const uint8_t *wanted);
 
-void mpicrypt_file_close_engine(mpicrypt_file_t *file);
+void mpicrypt_file_close_engine(mpicrypt_opened_t *file);
 
 /* Print the error of an engine transfer; returns MPICRYPT_FAILED. */
-int mpicrypt_file_failed(const mpicrypt_file_t *file, const opal_cryptfile_outcome_t *outcome);
+int mpicrypt_file_failed(const mpicrypt_opened_t *file, const opal_cryptfile_outcome_t *outcome);
 
 /* For open and make: open(2), for a regular file; and create the engine, which takes map and keys. */
-int mpicrypt_file_open_data(mpicrypt_file_t *file, int flags, unsigned mode);
-int mpicrypt_file_engine(const mpicrypt_file_options_t *options, mpicrypt_file_t *file, opal_cryptfile_map_t *map,
+int mpicrypt_file_open_data(mpicrypt_opened_t *file, int flags, unsigned mode);
+int mpicrypt_file_engine(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file, opal_cryptfile_map_t *map,
                          opal_cryptfile_key_t *keys);
 
 /* ---- file/make.c ---- */
 
 /* Create an empty encrypted file with one region for all bytes, of this mode, but writable for its owner until
  * mpicrypt_file_protect.  A failure leaves nothing behind. */
-int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file);
+int mpicrypt_file_make(const mpicrypt_file_choices_t *options, const char *path, unsigned mode, mpicrypt_opened_t *file);
 
 /* The same with the regions of another file: same labels, new data keys. */
-int mpicrypt_file_make_like(const mpicrypt_file_options_t *options, const mpicrypt_file_t *like, const char *path, unsigned mode,
-                            mpicrypt_file_t *file);
+int mpicrypt_file_make_like(const mpicrypt_file_choices_t *options, const mpicrypt_opened_t *like, const char *path, unsigned mode,
+                            mpicrypt_opened_t *file);
 
 /* A deep copy of the map; return codes of the core. */
 int mpicrypt_file_map_copy(const opal_cryptfile_map_t *map, opal_cryptfile_map_t **copy);
@@ -167,15 +163,15 @@ unsigned mpicrypt_file_mode(int of, const struct stat *status);
 
 /* After the last write to a file made with this mode: take the owner's rights that the mode does not grant; false:
  * errno. */
-bool mpicrypt_file_protect(const mpicrypt_file_t *file, unsigned mode);
+bool mpicrypt_file_protect(const mpicrypt_opened_t *file, unsigned mode);
 
 /* ---- file/seal.c, file/verify.c ---- */
 
 /* Seal a file whose blocks can all be read, and print the root. */
-int mpicrypt_file_make_seal(mpicrypt_file_t *file);
+int mpicrypt_file_make_seal(mpicrypt_opened_t *file);
 
 /* Is a sealed file what was sealed, as far as we have keys?  `hash`: the root.  Prints a message if not. */
-int mpicrypt_file_root(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
+int mpicrypt_file_root(mpicrypt_opened_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES]);
 
 /* Results besides the blocks: the seal is valid, or absent; the copies of the map are as they should be. */
 typedef struct mpicrypt_file_around {
@@ -183,7 +179,7 @@ typedef struct mpicrypt_file_around {
 } mpicrypt_file_around_t;
 
 /* Open every block and print the result as the options say; as JSON only with `around`. */
-int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, const mpicrypt_file_around_t *around);
+int mpicrypt_file_check(const mpicrypt_file_choices_t *options, const mpicrypt_opened_t *file, const mpicrypt_file_around_t *around);
 
 /* ---- file/part.c: files that are being created, one at a time by each thread ---- */
 
@@ -211,14 +207,14 @@ void mpicrypt_file_progress(uint64_t bytes);            /* more */
 
 /* ---- the commands, mostly in a file each; they return exit codes ---- */
 
-int mpicrypt_file_show(const mpicrypt_file_options_t *options, const char *path);
-int mpicrypt_file_examine(const mpicrypt_file_options_t *options, const char *path);     /* check, too */
-int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path);
-int mpicrypt_file_cat(const mpicrypt_file_options_t *options, const char *path);
-int mpicrypt_file_encrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
-int mpicrypt_file_decrypt(const mpicrypt_file_options_t *options, const char *from, const char *to);
-int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path);
-int mpicrypt_file_cp(const mpicrypt_file_options_t *options, const char *from, const char *to);
-int mpicrypt_file_reencrypt(const mpicrypt_file_options_t *options, const char *path);
+int mpicrypt_file_show(const mpicrypt_file_choices_t *options, const char *path);
+int mpicrypt_file_examine(const mpicrypt_file_choices_t *options, const char *path);     /* check, too */
+int mpicrypt_file_seal(const mpicrypt_file_choices_t *options, const char *path);
+int mpicrypt_file_cat(const mpicrypt_file_choices_t *options, const char *path);
+int mpicrypt_file_encrypt(const mpicrypt_file_choices_t *options, const char *from, const char *to);
+int mpicrypt_file_decrypt(const mpicrypt_file_choices_t *options, const char *from, const char *to);
+int mpicrypt_file_rekey(const mpicrypt_file_choices_t *options, const char *path);
+int mpicrypt_file_cp(const mpicrypt_file_choices_t *options, const char *from, const char *to);
+int mpicrypt_file_reencrypt(const mpicrypt_file_choices_t *options, const char *path);
 
 #endif

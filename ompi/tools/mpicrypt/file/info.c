@@ -20,12 +20,12 @@ static const mpicrypt_column_t columns[] = {
     {"runs", "runs", 0}, {"repeats", "repeats", 0}, {"bytes", "bytes", 0}, {NULL, NULL, 0}};
 
 /* The map to show: the verified one, or the newest that can be read. */
-static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
+static const opal_cryptfile_map_t *shown(const mpicrypt_opened_t *file)
 {
     const opal_cryptfile_map_t *newest = file->map;
 
     for (int i = 0; NULL == file->map && i < OPAL_CRYPTFILE_COPIES; ++i) {
-        const opal_cryptfile_map_t *map = file->copies[i].map;
+        const opal_cryptfile_map_t *map = file->found.copies[i].map;
         if (NULL != map && (NULL == newest || map->generation > newest->generation)) {
             newest = map;
         }
@@ -34,9 +34,9 @@ static const opal_cryptfile_map_t *shown(const mpicrypt_file_t *file)
 }
 
 /* Without a key of ours, the number of plaintext bytes is unknown. */
-static bool length_known(const mpicrypt_file_t *file) { return NULL != file->file; }
+static bool length_known(const mpicrypt_opened_t *file) { return NULL != file->file; }
 
-static void add_row(mpicrypt_table_t *table, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map, uint32_t number)
+static void add_row(mpicrypt_table_t *table, const mpicrypt_opened_t *file, const opal_cryptfile_map_t *map, uint32_t number)
 {
     static const char *const grants[] = {"none", "decrypts", "yes"};
     const opal_cryptfile_region_t *region = &map->regions[number];
@@ -82,21 +82,21 @@ static const char *copy_text(const opal_cryptfile_copy_state_t *copy)
            : copy->verified ? "verifies" : NULL == copy->map ? "damaged" : "not checked";
 }
 
-static void print_seal(const mpicrypt_file_t *file)
+static void print_seal(const mpicrypt_opened_t *file)
 {
     FILE *out = file->subject->out;
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     char text[OPAL_CRYPTFILE_SEAL_TEXT_BYTES];
 
-    if (file->sealed && NULL != file->file && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
+    if (file->found.sealed && NULL != file->file && OPAL_CRYPT_OK == opal_cryptfile_seal_hash(file->file, hash)) {
         opal_cryptfile_seal_text(hash, text);
         fprintf(out, "seal        root %s (not checked here)\n", text);
     } else {
-        fprintf(out, "seal        %s\n", file->sealed ? "yes" : "none");
+        fprintf(out, "seal        %s\n", file->found.sealed ? "yes" : "none");
     }
 }
 
-static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
+static void print_head(const mpicrypt_opened_t *file, const opal_cryptfile_map_t *map)
 {
     FILE *out = file->subject->out;
     char path[PATH_MAX];
@@ -113,16 +113,16 @@ static void print_head(const mpicrypt_file_t *file, const opal_cryptfile_map_t *
            512 * (unsigned long long) status.st_blocks);
     fprintf(out, "UUID        ");
     for (int i = 0; i < OPAL_CRYPTFILE_UUID_BYTES; ++i) {
-        fprintf(out, "%02x", file->header.uuid[i]);
+        fprintf(out, "%02x", file->found.header.uuid[i]);
     }
     fprintf(out, "\nmap         generation %llu, %s\n", (unsigned long long) map->generation,
            NULL != file->map ? "verified" : "NOT VERIFIED: anybody may have written what follows");
     print_seal(file);
-    fprintf(out, "copies      attribute: %s; file: %s, %s\n\n", copy_text(&file->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
-           copy_text(&file->copies[OPAL_CRYPTFILE_COPY_PLACE_0]), copy_text(&file->copies[OPAL_CRYPTFILE_COPY_PLACE_1]));
+    fprintf(out, "copies      attribute: %s; file: %s, %s\n\n", copy_text(&file->found.copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE]),
+           copy_text(&file->found.copies[OPAL_CRYPTFILE_COPY_PLACE_0]), copy_text(&file->found.copies[OPAL_CRYPTFILE_COPY_PLACE_1]));
 }
 
-static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, const opal_cryptfile_map_t *map)
+static void print(const mpicrypt_file_choices_t *options, const mpicrypt_opened_t *file, const opal_cryptfile_map_t *map)
 {
     FILE *out = file->subject->out;
     mpicrypt_table_t *table = mpicrypt_table_new(columns);
@@ -147,10 +147,10 @@ static void print(const mpicrypt_file_options_t *options, const mpicrypt_file_t 
     mpicrypt_table_free(table);
 }
 
-int mpicrypt_file_show(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_show(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_options_t with = *options;
-    mpicrypt_file_t file;
+    mpicrypt_file_choices_t with = *options;
+    mpicrypt_opened_t file;
 
     with.go_on = true;
     int code = mpicrypt_file_open_engine(&with, path, false, &file);
@@ -159,8 +159,8 @@ int mpicrypt_file_show(const mpicrypt_file_options_t *options, const char *path)
         return code;
     }
     const opal_cryptfile_map_t *map = shown(&file);
-    if (file.best < 0) {
-        code = mpicrypt_file_refused(file.subject, path, OPAL_CRYPT_ERR_ACCESS, &file.why);
+    if (NULL == file.file) {
+        code = mpicrypt_file_says(file.subject, &file.error);
     }
     if (NULL != map) {
         print(options, &file, map);

@@ -21,7 +21,7 @@ static pthread_mutex_t keystores_lock = PTHREAD_MUTEX_INITIALIZER;
 static int first_opened = MPICRYPT_OK;          /* if the first cannot be opened, no other is tried */
 
 /* Under the lock. */
-static int take_or_open(const mpicrypt_file_options_t *options, size_t number, opal_cryptfile_keystore_t **keystore)
+static int take_or_open(const mpicrypt_file_choices_t *options, size_t number, opal_cryptfile_keystore_t **keystore)
 {
     if (NULL == keystores[number].keystore) {
         int code = mpicrypt_keystore_open(&options->keystore, &keystores[number].keystore);
@@ -36,7 +36,7 @@ static int take_or_open(const mpicrypt_file_options_t *options, size_t number, o
     return MPICRYPT_OK;
 }
 
-int mpicrypt_file_keystore(const mpicrypt_file_options_t *options, opal_cryptfile_keystore_t **keystore)
+int mpicrypt_file_keystore(const mpicrypt_file_choices_t *options, opal_cryptfile_keystore_t **keystore)
 {
     size_t number = 0;
 

@@ -31,7 +31,7 @@ unsigned mpicrypt_file_mode(int of, const struct stat *status)
     return status->st_mode & (ompi_common_cryptmpio_posix_no_acl(of) ? 0777 : 0707);
 }
 
-bool mpicrypt_file_protect(const mpicrypt_file_t *file, unsigned mode)
+bool mpicrypt_file_protect(const mpicrypt_opened_t *file, unsigned mode)
 {
     const unsigned lacks = OWNER & ~mode;
     const int fd = file->posix.data_fd;
@@ -42,7 +42,7 @@ bool mpicrypt_file_protect(const mpicrypt_file_t *file, unsigned mode)
 
 /* ---- maps ---- */
 
-static int make_map(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, opal_cryptfile_map_t **map,
+static int make_map(const mpicrypt_file_choices_t *options, const mpicrypt_opened_t *file, opal_cryptfile_map_t **map,
                     opal_cryptfile_key_t *key, opal_crypt_why_t *why)
 {
     const opal_cryptfile_run_t run = {0, 1, 0};
@@ -95,7 +95,7 @@ static int fit_geometry(opal_cryptfile_map_t *map)
 }
 
 /* The map of another file, with new data keys. */
-static int make_map_like(const opal_cryptfile_map_t *like, const mpicrypt_file_t *file, opal_cryptfile_map_t **map,
+static int make_map_like(const opal_cryptfile_map_t *like, const mpicrypt_opened_t *file, opal_cryptfile_map_t **map,
                          opal_cryptfile_key_t *keys, opal_crypt_why_t *why)
 {
     int rc = mpicrypt_file_map_copy(like, map);
@@ -116,7 +116,7 @@ static int make_map_like(const opal_cryptfile_map_t *like, const mpicrypt_file_t
 
 /* ---- files ---- */
 
-static int write_map(mpicrypt_file_t *file)
+static int write_map(mpicrypt_opened_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
     bool there = false;
@@ -135,7 +135,7 @@ static int write_map(mpicrypt_file_t *file)
     return rc;
 }
 
-static int fill_in(const mpicrypt_file_options_t *options, const opal_cryptfile_map_t *like, mpicrypt_file_t *file)
+static int fill_in(const mpicrypt_file_choices_t *options, const opal_cryptfile_map_t *like, mpicrypt_opened_t *file)
 {
     opal_cryptfile_map_t *map = NULL;
     uint32_t regions = NULL == like ? 1 : like->region_count;
@@ -144,7 +144,8 @@ static int fill_in(const mpicrypt_file_options_t *options, const opal_cryptfile_
     int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : NULL == like ? make_map(options, file, &map, keys, &why)
                                                                  : make_map_like(like, file, &map, keys, &why);
     int code = OPAL_CRYPT_OK == rc ? mpicrypt_file_engine(options, file, map, keys)
-                                   : mpicrypt_file_refused(file->subject, file->path, rc, &why);
+               : mpicrypt_file_refused(file->subject, file->path, NULL != why.topic && 0 == strncmp(why.topic, "keystore-", 9)
+                                       ? MPICRYPT_FILE_ERR_KEY : MPICRYPT_FILE_ERR_ARGUMENT, rc, &why);
 
     if (MPICRYPT_OK != code) {
         opal_cryptfile_keys_free(keys, NULL == keys ? 0 : regions);
@@ -156,10 +157,10 @@ static int fill_in(const mpicrypt_file_options_t *options, const opal_cryptfile_
 }
 
 /* `like`: NULL, or the map whose regions the file gets. */
-static int make(const mpicrypt_file_options_t *options, const opal_cryptfile_map_t *like, const char *path, unsigned mode,
-                mpicrypt_file_t *file)
+static int make(const mpicrypt_file_choices_t *options, const opal_cryptfile_map_t *like, const char *path, unsigned mode,
+                mpicrypt_opened_t *file)
 {
-    *file = (mpicrypt_file_t){.path = path, .subject = options->subject, .best = -1};
+    *file = (mpicrypt_opened_t){.path = path, .subject = options->subject};
     ompi_common_cryptmpio_posix_init(&file->posix, -1, true);
     int code = mpicrypt_file_keystore(options, &file->keystore);
 
@@ -176,15 +177,15 @@ static int make(const mpicrypt_file_options_t *options, const opal_cryptfile_map
     return code;
 }
 
-int mpicrypt_file_make_like(const mpicrypt_file_options_t *options, const mpicrypt_file_t *like, const char *path, unsigned mode,
-                            mpicrypt_file_t *file)
+int mpicrypt_file_make_like(const mpicrypt_file_choices_t *options, const mpicrypt_opened_t *like, const char *path, unsigned mode,
+                            mpicrypt_opened_t *file)
 {
     return make(options, like->map, path, mode, file);
 }
 
-int mpicrypt_file_make(const mpicrypt_file_options_t *options, const char *path, unsigned mode, mpicrypt_file_t *file)
+int mpicrypt_file_make(const mpicrypt_file_choices_t *options, const char *path, unsigned mode, mpicrypt_opened_t *file)
 {
-    *file = (mpicrypt_file_t){.path = path, .subject = options->subject, .best = -1};
+    *file = (mpicrypt_opened_t){.path = path, .subject = options->subject};
     if (1 != options->block_size.count) {
         return mpicrypt_error(MPICRYPT_USAGE, "--block-size is one size");
     }

@@ -29,7 +29,7 @@ typedef struct file_task {
 
 typedef struct many_files {
     const mpicrypt_file_command_t *command;
-    const mpicrypt_file_options_t *options;
+    const mpicrypt_file_choices_t *options;
     mpicrypt_file_report_t *report;
     bool many;
     atomic_bool stop;                   /* no file would do better */
@@ -52,7 +52,7 @@ static void task_free(file_task_t *task)
     free(task->to);
 }
 
-static int call_verb(const many_files_t *many, const mpicrypt_file_options_t *options, const file_task_t *task)
+static int call_verb(const many_files_t *many, const mpicrypt_file_choices_t *options, const file_task_t *task)
 {
     const mpicrypt_file_command_t *command = many->command;
     char *real = NULL;
@@ -79,7 +79,7 @@ static void run_task(many_files_t *many, file_task_t *task)
 {
     mpicrypt_file_subject_t subject = {.shown = task->shown, .found = NULL != task->directory, .again = many->many,
                                        .state = task->state, .done = many->command->done};
-    mpicrypt_file_options_t options = *many->options;
+    mpicrypt_file_choices_t options = *many->options;
     const mpicrypt_file_directory_t *directory = task->directory;
     char *text;
     size_t bytes;
@@ -232,7 +232,7 @@ static bool is_directory(const char *path)
 
 static void add_operand(many_files_t *many, const char *path, const char *to)
 {
-    const mpicrypt_file_options_t *options = many->options;
+    const mpicrypt_file_choices_t *options = many->options;
     const mpicrypt_file_walk_t walk = {.to = options->to, .private_to = 0 == strcmp(many->command->name, "decrypt"), .arg = many,
                                        .found = walk_found, .failed = walk_failed};
 
@@ -253,7 +253,7 @@ static void add_operand(many_files_t *many, const char *path, const char *to)
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *) a, *(char *const *) b); }
 
 /* Two operands of one name would get one new file. */
-static int check_names(const mpicrypt_file_options_t *options, int count, char **operands)
+static int check_names(const mpicrypt_file_choices_t *options, int count, char **operands)
 {
     char **names = calloc((size_t) count, sizeof(*names));
     int code = NULL == names ? mpicrypt_error(MPICRYPT_FAILED, "%s", strerror(ENOMEM)) : MPICRYPT_OK;
@@ -277,7 +277,7 @@ static int check_names(const mpicrypt_file_options_t *options, int count, char *
 }
 
 /* The directory of new files, which is for its owner only if these are plain. */
-static int make_to(const mpicrypt_file_command_t *command, const mpicrypt_file_options_t *options)
+static int make_to(const mpicrypt_file_command_t *command, const mpicrypt_file_choices_t *options)
 {
     const mode_t mode = 0 == strcmp(command->name, "decrypt") ? 0700 : 0777;
 
@@ -292,7 +292,7 @@ static const char *last_words(const mpicrypt_file_command_t *command)
                                    : "mpicrypt file: interrupted: run the same command again to finish\n";
 }
 
-int mpicrypt_file_run(const mpicrypt_file_command_t *command, const mpicrypt_file_options_t *options, int count, char **operands)
+int mpicrypt_file_run(const mpicrypt_file_command_t *command, const mpicrypt_file_choices_t *options, int count, char **operands)
 {
     const bool two = NULL != command->of_two && NULL == options->to && !options->in_place;
     const bool many = !two && (count > 1 || options->recursive || options->in_place || NULL != options->to);

@@ -9,8 +9,8 @@
 
 #include "file.h"
 
-typedef int (*mpicrypt_file_of_one_t)(const mpicrypt_file_options_t *options, const char *path);
-typedef int (*mpicrypt_file_of_two_t)(const mpicrypt_file_options_t *options, const char *from, const char *to);
+typedef int (*mpicrypt_file_of_one_t)(const mpicrypt_file_choices_t *options, const char *path);
+typedef int (*mpicrypt_file_of_two_t)(const mpicrypt_file_choices_t *options, const char *from, const char *to);
 
 typedef struct mpicrypt_file_command {
     const char *name, *done;            /* done: what a file is called on which it has done its work */
@@ -22,14 +22,14 @@ typedef struct mpicrypt_file_command {
 } mpicrypt_file_command_t;
 
 /* The exit code: the highest of all files. */
-int mpicrypt_file_run(const mpicrypt_file_command_t *command, const mpicrypt_file_options_t *options, int count, char **operands);
+int mpicrypt_file_run(const mpicrypt_file_command_t *command, const mpicrypt_file_choices_t *options, int count, char **operands);
 
 /* ---- report.c: what is printed ---- */
 
 typedef struct mpicrypt_file_report mpicrypt_file_report_t;
 
 /* `lines`: a line about each file, and a summary; else what the command prints. */
-mpicrypt_file_report_t *mpicrypt_file_report_new(const mpicrypt_file_command_t *command, const mpicrypt_file_options_t *options,
+mpicrypt_file_report_t *mpicrypt_file_report_new(const mpicrypt_file_command_t *command, const mpicrypt_file_choices_t *options,
                                                  bool lines);
 /* Where the command prints about the file, until the end; false: no memory. */
 bool mpicrypt_file_report_begin(mpicrypt_file_report_t *report, mpicrypt_file_subject_t *subject, char **text, size_t *bytes);

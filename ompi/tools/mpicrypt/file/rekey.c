@@ -25,7 +25,7 @@ static opal_cryptfile_wrapped_by_t wrapped_by(const opal_cryptfile_wrapped_t *wr
     return by;
 }
 
-static int wrap_all(mpicrypt_file_t *file, unsigned *count)
+static int wrap_all(mpicrypt_opened_t *file, unsigned *count)
 {
     opal_crypt_why_t why = {.topic = NULL};
 
@@ -38,14 +38,14 @@ static int wrap_all(mpicrypt_file_t *file, unsigned *count)
         int rc = opal_cryptfile_keystore_wrap(file->keystore, region->label, file->map->uuid, file->keys[i].data_key,
                                               region->wrapped, &why);
         if (OPAL_CRYPT_OK != rc) {
-            return mpicrypt_file_refused(file->subject, file->path, rc, &why);
+            return mpicrypt_file_refused(file->subject, file->path, MPICRYPT_FILE_ERR_KEY, rc, &why);
         }
         ++*count;
     }
     return MPICRYPT_OK;
 }
 
-static void print(const mpicrypt_file_t *file, const opal_cryptfile_map_t *before)
+static void print(const mpicrypt_opened_t *file, const opal_cryptfile_map_t *before)
 {
     char key[OPAL_CRYPTFILE_KEY_TEXT_BYTES], old[OPAL_CRYPTFILE_KEY_TEXT_BYTES];
 
@@ -64,7 +64,7 @@ static void print(const mpicrypt_file_t *file, const opal_cryptfile_map_t *befor
 }
 
 /* After the map in a place there may be the end of a longer one, with keys that must no longer open the file. */
-static int wipe_behind(mpicrypt_file_t *file)
+static int wipe_behind(mpicrypt_opened_t *file)
 {
     opal_cryptfile_storage_t *storage = &file->posix.super;
     const opal_cryptfile_geometry_t *geometry = &file->map->geometry;
@@ -80,7 +80,7 @@ static int wipe_behind(mpicrypt_file_t *file)
 
 /* The file's map replaces `now`.  The place with the map that counts is not touched before the other one has a copy,
  * key for key. */
-static int store(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
+static int store(mpicrypt_opened_t *file, const opal_cryptfile_map_t *now)
 {
     int rc = opal_cryptfile_geometry_fits(file->map, opal_cryptfile_map_bytes(file->map));
 
@@ -97,7 +97,7 @@ static int store(mpicrypt_file_t *file, const opal_cryptfile_map_t *now)
 }
 
 /* Prints only what is stored. */
-static int rekey(mpicrypt_file_t *file)
+static int rekey(mpicrypt_opened_t *file)
 {
     opal_cryptfile_map_t *before = NULL;
     unsigned count = 0;
@@ -114,10 +114,10 @@ static int rekey(mpicrypt_file_t *file)
     return code;
 }
 
-int mpicrypt_file_rekey(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_rekey(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_options_t with = *options;
-    mpicrypt_file_t file;
+    mpicrypt_file_choices_t with = *options;
+    mpicrypt_opened_t file;
 
     with.alone = true;
     int code = mpicrypt_file_open_verified(&with, path, true, &file);

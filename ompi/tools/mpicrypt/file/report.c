@@ -20,7 +20,7 @@ struct mpicrypt_file_report {
     int worst;
 };
 
-mpicrypt_file_report_t *mpicrypt_file_report_new(const mpicrypt_file_command_t *command, const mpicrypt_file_options_t *options,
+mpicrypt_file_report_t *mpicrypt_file_report_new(const mpicrypt_file_command_t *command, const mpicrypt_file_choices_t *options,
                                                  bool lines)
 {
     mpicrypt_file_report_t *report = calloc(1, sizeof(*report));

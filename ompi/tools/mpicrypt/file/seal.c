@@ -15,10 +15,10 @@
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/cryptfile/file/seal_tree.h"
 
-static int seal_all(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome)
+static int seal_all(mpicrypt_opened_t *file, opal_cryptfile_outcome_t *outcome)
 {
     opal_cryptfile_tree_t tree = {.size = file->bytes};
-    int rc = file->sealed ? opal_cryptfile_tree_unseal(file->file) : OPAL_CRYPT_OK;
+    int rc = file->found.sealed ? opal_cryptfile_tree_unseal(file->file) : OPAL_CRYPT_OK;
 
     opal_crypt_random(tree.id, sizeof(tree.id));
     for (uint32_t i = 0; i < file->map->region_count && OPAL_CRYPT_OK == rc; ++i) {
@@ -32,20 +32,20 @@ static int seal_all(mpicrypt_file_t *file, opal_cryptfile_outcome_t *outcome)
     return rc ? rc : opal_cryptfile_tree_finish(file->file, &tree);
 }
 
-static void print_root(const mpicrypt_file_t *file, const uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+static void print_root(const mpicrypt_opened_t *file, const uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
     opal_cryptfile_seal_text(hash, file->subject->root);
     fprintf(file->subject->out, "root %s\n", file->subject->root);
 }
 
-static void separate(const mpicrypt_file_options_t *options)
+static void separate(const mpicrypt_file_choices_t *options)
 {
     if (!options->json && !options->verdict) {
         fprintf(options->subject->out, "\n");
     }
 }
 
-int mpicrypt_file_make_seal(mpicrypt_file_t *file)
+int mpicrypt_file_make_seal(mpicrypt_opened_t *file)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     opal_cryptfile_outcome_t outcome = {.rc = OPAL_CRYPT_OK};
@@ -62,7 +62,7 @@ int mpicrypt_file_make_seal(mpicrypt_file_t *file)
 }
 
 /* A valid seal is kept: while a new one is made, nothing ensures that it covers the same blocks. */
-static int keep_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
+static int keep_seal(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
     int code = mpicrypt_file_check(options, file, NULL);
@@ -75,10 +75,10 @@ static int keep_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *fi
     return code;
 }
 
-int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_seal(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_options_t with = *options;
-    mpicrypt_file_t file;
+    mpicrypt_file_choices_t with = *options;
+    mpicrypt_opened_t file;
 
     with.alone = true;
     int code = mpicrypt_file_open_verified(&with, path, true, &file);
@@ -86,7 +86,7 @@ int mpicrypt_file_seal(const mpicrypt_file_options_t *options, const char *path)
     if (MPICRYPT_OK != code) {
         return code;
     }
-    if (file.sealed && !options->anew) {
+    if (file.found.sealed && !options->anew) {
         code = keep_seal(options, &file);
     } else {
         code = mpicrypt_file_check(options, &file, NULL);

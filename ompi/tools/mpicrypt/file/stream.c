@@ -6,18 +6,13 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/mpicrypt_file/mpicrypt_file.h"
-#include "ompi/tools/mpicrypt/file/stream.h"
+#include "file.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #define STREAM_BYTES ((size_t) 4 << 20)
-
-/* ---- pouring ---- */
 
 static bool pour_write(const uint8_t *bytes, size_t count)
 {
@@ -35,43 +30,27 @@ static bool pour_write(const uint8_t *bytes, size_t count)
     return true;
 }
 
-static bool pour_by(mpicrypt_stream_read_t read_from, void *of, uint64_t from, uint64_t to, uint8_t *memory, bool *failed)
+/* Bytes [from, to), or up to the end of the file.  False: writing failed, and errno; or a read, and `first` says how. */
+static bool pour(const mpicrypt_opened_t *file, uint64_t from, uint64_t to, uint8_t *memory, opal_cryptfile_outcome_t *first)
 {
-    uint64_t good = to;
-
-    while (from < good) {
-        const size_t count = good - from < STREAM_BYTES ? (size_t) (good - from) : STREAM_BYTES;
-        size_t got;
-        if (!read_from(of, from, memory, count, &got, &good)) {
-            *failed = true;             /* then only what is before the block */
+    while (from < to) {
+        const opal_cryptfile_request_t request = {memory, from, to - from < STREAM_BYTES ? (size_t) (to - from) : STREAM_BYTES};
+        opal_cryptfile_outcome_t outcome;
+        if (OPAL_CRYPT_OK != opal_cryptfile_read(file->file, &request, 1, false, &outcome)) {
+            *first = OPAL_CRYPT_OK == first->rc ? outcome : *first;
+            to = UINT32_MAX != outcome.region && outcome.file_offset < to ? outcome.file_offset : from;     /* what is before the block */
             continue;
         }
-        if (0 == got) {
+        if (0 == outcome.bytes) {
             break;
         }
-        if (!pour_write(memory, got)) {
-            *failed = false;
+        if (!pour_write(memory, outcome.bytes)) {
+            first->rc = OPAL_CRYPT_OK;
             return false;
         }
-        from += got;
+        from += outcome.bytes;
     }
-    return !*failed;
-}
-
-bool mpicrypt_stream_pour(mpicrypt_stream_read_t read_from, void *of, uint64_t from, uint64_t to, bool *failed)
-{
-    uint8_t *memory = opal_crypt_secmem_alloc(STREAM_BYTES);
-
-    *failed = false;
-    if (NULL == memory) {
-        errno = ENOMEM;
-        return false;
-    }
-    bool good = pour_by(read_from, of, from, to, memory, failed);
-    int error = errno;
-    opal_crypt_secmem_free(memory);
-    errno = error;
-    return good;
+    return OPAL_CRYPT_OK == first->rc;
 }
 
 /* ---- the range: A-B, A-, -N, as those of curl ---- */
@@ -118,78 +97,29 @@ static int range_parse(const char *path, const char *range, uint64_t end, uint64
            : mpicrypt_error(MPICRYPT_FAILED, "%s: it has %" PRIu64 " bytes, and the range begins at %" PRIu64, path, end, *from);
 }
 
-/* ---- by the library ---- */
+/* ---- the command ---- */
 
-typedef struct stream_file {
-    mpicrypt_file_t *file;
-    mpicrypt_file_error_t error;        /* the first one */
-} stream_file_t;
-
-static bool stream_read(void *of, uint64_t at, void *bytes, size_t count, size_t *got, uint64_t *good)
+int mpicrypt_file_cat(const mpicrypt_file_choices_t *options, const char *path)
 {
-    stream_file_t *s = of;
-    mpicrypt_file_error_t error;
+    uint8_t *memory = opal_crypt_secmem_alloc(STREAM_BYTES);
+    opal_cryptfile_outcome_t first = {.rc = OPAL_CRYPT_OK};
+    mpicrypt_opened_t file;
+    uint64_t from, to;
+    int code = NULL == memory ? mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(ENOMEM))
+                              : mpicrypt_file_open_verified(options, path, false, &file);
 
-    if (MPICRYPT_FILE_OK == mpicrypt_file_read(s->file, at, bytes, count, got, &error)) {
-        return true;
+    if (MPICRYPT_OK == code) {
+        opal_cryptfile_work_secret(file.file);
+        if (NULL != options->label && MPICRYPT_FILE_OK != mpicrypt_opening_label(&file.found, file.map, options->label)) {
+            code = mpicrypt_file_says(file.subject, &file.error);
+        }
+        code = MPICRYPT_OK == code ? range_parse(path, options->range, file.bytes, &from, &to) : code;
+        if (MPICRYPT_OK == code && !pour(&file, from, to, memory, &first)) {
+            code = OPAL_CRYPT_OK != first.rc ? mpicrypt_file_failed(&file, &first)
+                                             : mpicrypt_error(MPICRYPT_FAILED, "standard output: %s", strerror(errno));
+        }
+        mpicrypt_file_close_engine(&file);
     }
-    *good = MPICRYPT_FILE_NOWHERE != error.offset && error.offset < *good ? error.offset : at;
-    s->error = MPICRYPT_FILE_OK == s->error.status ? error : s->error;
-    return false;
-}
-
-static int stream_code(const mpicrypt_file_error_t *error)
-{
-    return mpicrypt_error(MPICRYPT_FILE_ERR_ARGUMENT == error->status ? MPICRYPT_USAGE : MPICRYPT_FAILED, "%s", error->text);
-}
-
-/* The library reads parameters where jobs have them. */
-static bool stream_setting(const char *name, const char *value) { return NULL == value || 0 == setenv(name, value, 1); }
-
-static bool stream_settings(const mpicrypt_keystore_t *k)
-{
-    return stream_setting("OMPI_MCA_crypt_keystore", k->backend) && stream_setting("OMPI_MCA_crypt_keystore_dir", k->directory)
-           && stream_setting("OMPI_MCA_crypt_keystore_log", k->log_file)
-           && stream_setting("OMPI_MCA_crypt_keystore_group", k->group)
-           && stream_setting("OMPI_MCA_crypt_keystore_machine_key", k->machine_key_file)
-           && stream_setting("OMPI_MCA_crypt_pkcs11_module", k->pkcs11_module)
-           && stream_setting("OMPI_MCA_crypt_pkcs11_token", k->pkcs11_token)
-           && stream_setting("OMPI_MCA_crypt_pkcs11_pin_file", k->pkcs11_pin_file)
-           && stream_setting("OMPI_MCA_crypt_secret_on_netfs", k->netfs ? "1" : NULL)
-           && stream_setting("OMPI_MCA_crypt_fips", k->fips ? "1" : NULL);
-}
-
-static int stream_open_file(const mpicrypt_stream_t *what, const char *path, stream_file_t *s)
-{
-    const mpicrypt_file_options_t options = {.bytes = sizeof(options), .label = what->label, .seal_root = what->root};
-    mpicrypt_file_info_t info = {.bytes = sizeof(info)};
-
-    s->error.status = MPICRYPT_FILE_OK;
-    s->file = NULL;
-    if (!stream_settings(what->keystore)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s", strerror(errno));
-    }
-    if (MPICRYPT_FILE_OK != mpicrypt_file_open(path, &options, &s->file, &s->error)
-        || MPICRYPT_FILE_OK != mpicrypt_file_info(s->file, &info, &s->error)) {
-        return stream_code(&s->error);
-    }
-    return !what->sealed || info.sealed ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "%s: it is not sealed", path);
-}
-
-int mpicrypt_stream_out(const mpicrypt_stream_t *what, const char *path)
-{
-    stream_file_t s;
-    uint64_t end = 0, from, to;
-    bool failed;
-    int code = stream_open_file(what, path, &s);
-
-    if (MPICRYPT_OK == code && MPICRYPT_FILE_OK != mpicrypt_file_size(s.file, &end, &s.error)) {
-        code = stream_code(&s.error);
-    }
-    code = MPICRYPT_OK == code ? range_parse(path, what->range, end, &from, &to) : code;
-    if (MPICRYPT_OK == code && !mpicrypt_stream_pour(stream_read, &s, from, to, &failed)) {
-        code = failed ? stream_code(&s.error) : mpicrypt_error(MPICRYPT_FAILED, "standard output: %s", strerror(errno));
-    }
-    mpicrypt_file_close(s.file);
+    opal_crypt_secmem_free(memory);
     return code;
 }

@@ -3,7 +3,7 @@
  *
  * One of the files that `mpicrypt file` works on: what was found, what it is called, and what to do about it.
  */
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 #include "file.h"
@@ -46,29 +46,34 @@ const char *mpicrypt_file_state_advice(mpicrypt_file_state_t state) { return sta
 
 /* ---- refusals ---- */
 
-static mpicrypt_file_state_t state_of(int rc, const char *topic)
+static mpicrypt_file_state_t state_of(const mpicrypt_file_error_t *error)
 {
-    static const struct {
-        const char *begins;
-        mpicrypt_file_state_t state;
-    } topics[] = {
-        {"file-no-label", MPICRYPT_FILE_HAS_NO_KEY}, {"keystore-", MPICRYPT_FILE_HAS_NO_KEY}, {"secret-", MPICRYPT_FILE_HAS_NO_KEY},
-        {"file-map-extension", MPICRYPT_FILE_IS_OTHER}, {"file-map-", MPICRYPT_FILE_IS_FORGED}, {"file-seal", MPICRYPT_FILE_IS_FORGED},
+    static const mpicrypt_file_state_t states_of[] = {
+        [MPICRYPT_FILE_ERR_PLAIN] = MPICRYPT_FILE_IS_PLAIN, [MPICRYPT_FILE_ERR_FORGED] = MPICRYPT_FILE_IS_FORGED,
+        [MPICRYPT_FILE_ERR_TORN] = MPICRYPT_FILE_IS_TORN, [MPICRYPT_FILE_ERR_KEY] = MPICRYPT_FILE_HAS_NO_KEY,
+        [MPICRYPT_FILE_ERR_UNEXPECTED] = MPICRYPT_FILE_IS_FORGED, [MPICRYPT_FILE_ERR_UNFINISHED] = MPICRYPT_FILE_IS_BEGUN,
+        [MPICRYPT_FILE_ERR_FORMAT] = MPICRYPT_FILE_IS_OTHER,
     };
+    const size_t status = (size_t) error->status;
+    const bool busy = MPICRYPT_FILE_ERR_IO == error->status && (EBUSY == error->os_error || ESTALE == error->os_error);
 
-    for (size_t i = 0; NULL != topic && i < sizeof(topics) / sizeof(topics[0]); ++i) {
-        if (0 == strncmp(topic, topics[i].begins, strlen(topics[i].begins))) {
-            return topics[i].state;
-        }
-    }
-    return OPAL_CRYPT_ERR_AUTH == rc ? MPICRYPT_FILE_IS_FORGED
-           : OPAL_CRYPT_ERR_ACCESS == rc ? MPICRYPT_FILE_HAS_NO_KEY : MPICRYPT_FILE_HAS_ERROR;
+    return busy ? MPICRYPT_FILE_IS_BUSY
+           : status < sizeof(states_of) / sizeof(states_of[0]) && 0 != states_of[status] ? states_of[status] : MPICRYPT_FILE_HAS_ERROR;
 }
 
-int mpicrypt_file_refused(mpicrypt_file_subject_t *subject, const char *path, int rc, const opal_crypt_why_t *why)
+int mpicrypt_file_says(mpicrypt_file_subject_t *subject, const mpicrypt_file_error_t *error)
 {
-    mpicrypt_file_finds(subject, state_of(rc, why->topic));
-    return mpicrypt_refused(path, rc, why);
+    mpicrypt_file_finds(subject, state_of(error));
+    return subject->found && MPICRYPT_FILE_ERR_PLAIN == error->status ? MPICRYPT_FAILED
+                                                                     : mpicrypt_error(MPICRYPT_FAILED, "%s", error->text);
+}
+
+int mpicrypt_file_refused(mpicrypt_file_subject_t *subject, const char *path, int status, int rc, const opal_crypt_why_t *why)
+{
+    mpicrypt_file_error_t error;
+
+    (void) mpicrypt_fail_refused(&error, status, rc, path, why);
+    return mpicrypt_file_says(subject, &error);
 }
 
 /* ---- by name and beginning ---- */

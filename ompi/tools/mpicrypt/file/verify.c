@@ -38,7 +38,7 @@ static const mpicrypt_column_t region_columns[] = {
 /* ---- the blocks of a region, by several threads ---- */
 
 typedef struct checked_region {
-    const mpicrypt_file_t *file;
+    const mpicrypt_opened_t *file;
     uint32_t number;
     uint64_t next, blocks, at_a_time;
     tally_t tally;
@@ -86,7 +86,7 @@ static bool blocks_next(void *of, void *memory)
 static bool blocks_check(void *of, void *memory, mpicrypt_file_fault_t *fault)
 {
     const checked_region_t *region = of;
-    const mpicrypt_file_t *file = region->file;
+    const mpicrypt_opened_t *file = region->file;
     checked_blocks_t *mine = memory;
     uint64_t bytes = 0;
 
@@ -134,7 +134,7 @@ static int by_block(const void *a, const void *b)
 }
 
 /* Adds to the table of torn and bad blocks; `count` gets the rest. */
-static int check_region(const mpicrypt_file_t *file, uint32_t number, mpicrypt_table_t *listed, uint64_t count[CONDITIONS])
+static int check_region(const mpicrypt_opened_t *file, uint32_t number, mpicrypt_table_t *listed, uint64_t count[CONDITIONS])
 {
     const uint64_t blocks = opal_cryptfile_block_count(file->file, number, file->bytes);
     const uint32_t block_bytes = file->map->regions[number].block_bytes;
@@ -164,7 +164,7 @@ static int check_region(const mpicrypt_file_t *file, uint32_t number, mpicrypt_t
 
 /* ---- all regions ---- */
 
-static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, mpicrypt_table_t *listed, bool *good)
+static int check_all(const mpicrypt_opened_t *file, mpicrypt_table_t *regions, mpicrypt_table_t *listed, bool *good)
 {
     int code = MPICRYPT_OK;
 
@@ -193,7 +193,7 @@ static int check_all(const mpicrypt_file_t *file, mpicrypt_table_t *regions, mpi
 static const char *truth(bool value) { return value ? "true" : "false"; }
 
 /* A seal has a part for each region; checking it takes the region's key. */
-static bool all_keys(const mpicrypt_file_t *file)
+static bool all_keys(const mpicrypt_opened_t *file)
 {
     bool all = true;
 
@@ -203,7 +203,7 @@ static bool all_keys(const mpicrypt_file_t *file)
     return all;
 }
 
-static void print_json(const mpicrypt_file_t *file, const mpicrypt_table_t *regions, const mpicrypt_table_t *listed, bool good,
+static void print_json(const mpicrypt_opened_t *file, const mpicrypt_table_t *regions, const mpicrypt_table_t *listed, bool good,
                        const mpicrypt_file_around_t *around)
 {
     FILE *out = file->subject->out;
@@ -212,13 +212,13 @@ static void print_json(const mpicrypt_file_t *file, const mpicrypt_table_t *regi
     mpicrypt_json_text(out, file->subject->shown);
     fprintf(out, ", \"state\": \"%s\", \"good\": %s, \"seal\": \"%s\", \"copies\": %s, \"regions\": ",
             mpicrypt_file_state_of(file->subject), truth(good && around->seal && around->copies),
-            !file->sealed ? "none" : !around->seal ? "broken" : all_keys(file) ? "holds" : "partly", truth(around->copies));
+            !file->found.sealed ? "none" : !around->seal ? "broken" : all_keys(file) ? "holds" : "partly", truth(around->copies));
     mpicrypt_table_json_line(regions, out);
     fprintf(out, ", \"blocks\": ");
     mpicrypt_table_json_line(listed, out);
 }
 
-static void print(const mpicrypt_file_t *file, const mpicrypt_table_t *regions, const mpicrypt_table_t *listed, bool good)
+static void print(const mpicrypt_opened_t *file, const mpicrypt_table_t *regions, const mpicrypt_table_t *listed, bool good)
 {
     mpicrypt_table_print(regions, file->subject->out);
     if (!good) {
@@ -227,7 +227,7 @@ static void print(const mpicrypt_file_t *file, const mpicrypt_table_t *regions, 
     }
 }
 
-int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_file_t *file, const mpicrypt_file_around_t *around)
+int mpicrypt_file_check(const mpicrypt_file_choices_t *options, const mpicrypt_opened_t *file, const mpicrypt_file_around_t *around)
 {
     mpicrypt_table_t *regions = mpicrypt_table_new(region_columns), *listed = mpicrypt_table_new(listed_columns);
     bool good = true;
@@ -248,22 +248,22 @@ int mpicrypt_file_check(const mpicrypt_file_options_t *options, const mpicrypt_f
     return code;
 }
 
-int mpicrypt_file_root(mpicrypt_file_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+int mpicrypt_file_root(mpicrypt_opened_t *file, uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 {
     opal_cryptfile_tree_t tree;
     opal_crypt_why_t why = {.topic = NULL};
     int rc = opal_cryptfile_tree_check(file->file, &tree, hash, &why);
 
-    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_file_refused(file->subject, file->path, rc, &why);
+    return OPAL_CRYPT_OK == rc ? MPICRYPT_OK : mpicrypt_file_refused(file->subject, file->path, MPICRYPT_FILE_ERR_FORGED, rc, &why);
 }
 
 /* ---- the copies of the map ---- */
 
 /* The keys of a copy may be older than those here: see `differ`. */
-static bool says_the_same(const mpicrypt_file_t *file, opal_cryptfile_copy_t copy)
+static bool says_the_same(const mpicrypt_opened_t *file, opal_cryptfile_copy_t copy)
 {
-    const opal_cryptfile_copy_state_t *state = &file->copies[copy];
-    const opal_cryptfile_map_digest_t *best = &file->copies[file->best].head;
+    const opal_cryptfile_copy_state_t *state = &file->found.copies[copy];
+    const opal_cryptfile_map_digest_t *best = &file->found.copies[file->found.best].head;
 
     return (state->verified || state->digest || NULL != state->map) && state->head.generation == best->generation
            && 0 == memcmp(state->head.uuid, best->uuid, sizeof(best->uuid))
@@ -271,9 +271,9 @@ static bool says_the_same(const mpicrypt_file_t *file, opal_cryptfile_copy_t cop
 }
 
 /* Both places must have the map, with the same keys.  The attribute may be missing: programs that copy files drop it. */
-static int check_copies(const mpicrypt_file_t *file)
+static int check_copies(const mpicrypt_opened_t *file)
 {
-    const opal_cryptfile_copy_state_t *copies = file->copies;
+    const opal_cryptfile_copy_state_t *copies = file->found.copies;
     mpicrypt_file_subject_t *subject = file->subject;
 
     if (!says_the_same(file, OPAL_CRYPTFILE_COPY_PLACE_0) || !says_the_same(file, OPAL_CRYPTFILE_COPY_PLACE_1)) {
@@ -290,7 +290,7 @@ static int check_copies(const mpicrypt_file_t *file)
         return mpicrypt_error(MPICRYPT_FAILED, "%s: the map in its attribute is another or damaged; opening the file for writing repairs it",
                               file->path);
     }
-    if (file->differ) {
+    if (file->found.differ) {
         mpicrypt_file_finds(subject, MPICRYPT_FILE_IS_HALF);
         return mpicrypt_error(MPICRYPT_FAILED, "%s: one of its copies of the map has old keys; 'mpicrypt file rekey' replaces them, and so "
                               "does opening the file for writing", file->path);
@@ -301,21 +301,21 @@ static int check_copies(const mpicrypt_file_t *file)
 /* ---- the command ---- */
 
 /* A sealed file must match its seal; its blocks are checked in any case. */
-static int check_seal(const mpicrypt_file_options_t *options, mpicrypt_file_t *file)
+static int check_seal(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file)
 {
     uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    int code = file->sealed ? mpicrypt_file_root(file, hash) : MPICRYPT_OK;
+    int code = file->found.sealed ? mpicrypt_file_root(file, hash) : MPICRYPT_OK;
 
     if (MPICRYPT_OK == code && !options->json && !options->verdict) {
-        fprintf(file->subject->out, "seal: %s\n", !file->sealed ? "none" : all_keys(file) ? "the file is as it was sealed"
+        fprintf(file->subject->out, "seal: %s\n", !file->found.sealed ? "none" : all_keys(file) ? "the file is as it was sealed"
                : "the regions whose keys are here are as they were sealed; the others were not checked");
     }
     return code;
 }
 
-int mpicrypt_file_examine(const mpicrypt_file_options_t *options, const char *path)
+int mpicrypt_file_examine(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_t file;
+    mpicrypt_opened_t file;
     int code = mpicrypt_file_open_verified(options, path, false, &file);
 
     if (MPICRYPT_OK != code) {

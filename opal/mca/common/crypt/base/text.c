@@ -43,6 +43,9 @@ char *opal_crypt_harmless(char *text, const char *kept)
             one[0] = '?';
         } else if (0xc2 == one[0] && one[1] < 0xa0) {       /* 8-bit terminals take it for the start of a command */
             one[0] = one[1] = '?';
+        } else if ((0xe2 == one[0] && 0x80 == one[1] && one[2] >= 0xa8 && one[2] <= 0xae)
+                   || (0xe2 == one[0] && 0x81 == one[1] && one[2] >= 0xa6 && one[2] <= 0xa9)) {    /* lines, directions */
+            one[0] = one[1] = one[2] = '?';
         }
     }
     return text;
