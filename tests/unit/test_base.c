@@ -7,6 +7,7 @@
 
 #include "opal/mca/common/crypt/base/base.h"
 #include "opal/mca/common/crypt/base/patience.h"
+#include "opal/mca/common/crypt/base/text.h"
 
 static void test_integers(void)
 {
@@ -66,11 +67,34 @@ static void test_patience(void)
     UNIT_CHECK(0 == opal_crypt_patience_left(&none));
 }
 
+static void test_harmless(void)
+{
+    static const struct {
+        const char *text, *shown;
+    } texts[] = {
+        {"a \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\x92", "a \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\x92"},
+        {"\x1b[2J\n\x7f", "?[2J\n?"},
+        {"\xc2\x9b", "??"},                         /* C1 */
+        {"\xff \xe2\x82 \xed\xa0\x80", "? ?? ???"},  /* not UTF-8, cut short, a surrogate */
+        {"\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xae\xe2\x80\xaf", "\xe2\x80\xa7??????\xe2\x80\xaf"},    /* U+2028 to U+202E */
+        {"\xe2\x81\xa5\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa", "\xe2\x81\xa5??????\xe2\x81\xaa"},    /* U+2066 to U+2069 */
+    };
+
+    UNIT_GROUP("terminals get no controls, separators of lines and marks of directions");
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+        char text[32];
+
+        strcpy(text, texts[i].text);
+        UNIT_CHECK(0 == strcmp(opal_crypt_harmless(text, "\n"), texts[i].shown));
+    }
+}
+
 int main(void)
 {
     test_integers();
     test_refuse();
     test_strerror();
     test_patience();
+    test_harmless();
     return unit_done();
 }

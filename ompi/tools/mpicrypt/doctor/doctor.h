@@ -30,7 +30,6 @@ void mpicrypt_findings_free(mpicrypt_findings_t *findings);
 int mpicrypt_findings_count(const mpicrypt_findings_t *findings, const char *state);
 
 /* Has any node reported this check with this state? */
-bool mpicrypt_findings_has(const mpicrypt_findings_t *findings, const char *check, const char *state);
 
 void mpicrypt_findings_print(const mpicrypt_findings_t *findings, bool all);
 void mpicrypt_findings_json(const mpicrypt_findings_t *findings);

@@ -89,16 +89,6 @@ int mpicrypt_findings_count(const mpicrypt_findings_t *findings, const char *sta
     return count;
 }
 
-bool mpicrypt_findings_has(const mpicrypt_findings_t *findings, const char *check, const char *state)
-{
-    for (int i = 0; i < findings->count; ++i) {
-        if (0 == strcmp(findings->value[i].check, check) && 0 == strcmp(findings->value[i].state, state)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- text ---- */
 
 /* To be freed by the caller; an entry of a help file if the finding names one. */
