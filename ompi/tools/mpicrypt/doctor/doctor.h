@@ -29,8 +29,6 @@ void mpicrypt_findings_free(mpicrypt_findings_t *findings);
 
 int mpicrypt_findings_count(const mpicrypt_findings_t *findings, const char *state);
 
-/* Has any node reported this check with this state? */
-
 void mpicrypt_findings_print(const mpicrypt_findings_t *findings, bool all);
 void mpicrypt_findings_json(const mpicrypt_findings_t *findings);
 
