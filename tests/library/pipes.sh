@@ -78,6 +78,12 @@ says_and_fails "made: it is not sealed" mpicrypt file cat made --sealed
 root=$(mpicrypt file seal made | grep -oE '[0-9a-f]{64}' | head -n 1)
 must mpicrypt file cat made --root "$root" > out
 must cmp plain out
+copy made bad
+truncate -s -4096 bad
+for command in "cat bad" "decrypt bad -"; do            # a seal counts, even if nobody asked for one
+    says_and_fails "bad: the seal does not hold" mpicrypt file $command
+    must test ! -s out
+done
 says_and_fails "its seal has another root than is expected" mpicrypt file decrypt made - --root "$(printf '%064d' 7)"
 mkdir -m 700 empty
 says_and_fails "there is no keystore" mpicrypt file cat made --keystore-dir "$CASE_DIR/nowhere"

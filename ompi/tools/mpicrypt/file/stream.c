@@ -113,6 +113,9 @@ int mpicrypt_file_cat(const mpicrypt_file_choices_t *options, const char *path)
         if (NULL != options->label && MPICRYPT_FILE_OK != mpicrypt_opening_label(&file.found, file.map, options->label)) {
             code = mpicrypt_file_says(file.subject, &file.error);
         }
+        if (MPICRYPT_OK == code && file.found.sealed && !options->sealed && NULL == options->root) {
+            code = mpicrypt_file_demand(&file, NULL);       /* what is sealed must match its seal, whatever was asked for */
+        }
         code = MPICRYPT_OK == code ? range_parse(path, options->range, file.bytes, &from, &to) : code;
         if (MPICRYPT_OK == code && !pour(&file, from, to, memory, &first)) {
             code = OPAL_CRYPT_OK != first.rc ? mpicrypt_file_failed(&file, &first)
