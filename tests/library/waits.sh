@@ -36,9 +36,22 @@ begin=$SECONDS
 OMPI_MCA_fs_crypt_lock_timeout=2 refused $IO "bad: at offset 4096: another process has had a lock on this block for 2 seconds" at bad 4096 1
 grep -qx "os_error 110" said || fail "not ETIMEDOUT"
 [ $((SECONDS - begin)) -lt 9 ] || fail "it took $((SECONDS - begin)) seconds"
+# cat_gives_up SECONDS: what mpicrypt file cat says after them, and what it has written.
+cat_gives_up() {
+    local rc=0
+    timeout 60 mpicrypt file cat bad > poured 2> complaint || rc=$?
+    cat complaint
+    [ $rc = 1 ] || fail "mpicrypt file cat: status $rc"
+    grep -qF "bad: at offset 4096: another process has had a lock on this block for $1 seconds" complaint || fail "mpicrypt file cat does not say why"
+    must cmp <(head -c 4096 plain) poured
+}
+OMPI_MCA_fs_crypt_lock_timeout=2 cat_gives_up 2
+cat_gives_up 10 &
+cat=$!
 begin=$SECONDS
 refused $IO "bad: at offset 4096: another process has had a lock on this block for 10 seconds" at bad 4096 1
 [ $((SECONDS - begin)) -ge 9 ] || fail "it did not wait"
+wait $cat || fail "mpicrypt file cat"
 rc=0; OMPI_MCA_fs_crypt_lock_timeout=2 ./waits bad 4096 > said || rc=$?
 cat said
 [ $rc = $IO ] || fail "status $rc"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "lib/mpicrypt_file/settings.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
 #define STREAM_BYTES ((size_t) 4 << 20)
@@ -99,8 +100,14 @@ static int range_parse(const char *path, const char *range, uint64_t end, uint64
 
 /* ---- the command ---- */
 
+/* The reader of the pipe waits, too, so locks have the limit that they have for libmpicrypt_file. */
 int mpicrypt_file_cat(const mpicrypt_file_choices_t *options, const char *path)
 {
+    if (NULL != options->label && !opal_cryptfile_key_label_valid(options->label)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--label: a label is 1 to %d letters, digits, dots, dashes and underscores: '%s'",
+                              OPAL_CRYPTFILE_KEY_LABEL_MAX, options->label);
+    }
+    ompi_common_cryptmpio_posix_on_wait(NULL, mpicrypt_settings_lock_timeout());
     uint8_t *memory = opal_crypt_secmem_alloc(STREAM_BYTES);
     opal_cryptfile_outcome_t first = {.rc = OPAL_CRYPT_OK};
     mpicrypt_opened_t file;
