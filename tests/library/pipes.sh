@@ -74,12 +74,10 @@ copy made bad
 being_made bad
 says_and_fails "bad: it is being made, or its maker was killed" mpicrypt file cat bad
 says_and_fails "made: it is encrypted under label lab, and other is expected" mpicrypt file cat made --label other
-for command in "cat made" "decrypt made -"; do
-    for label in .lab l/b "$(printf '%065d' 0)"; do
-        rc=0; mpicrypt file $command --label "$label" > out 2> said || rc=$?
-        [ $rc = 2 ] && grep -qF -- "--label: a label is 1 to 64 letters, digits, dots, dashes and underscores: '$label'" said && [ ! -s out ] \
-            || fail "$command, label '$label': $rc"
-    done
+for label in .lab l/b "$(printf '%065d' 0)"; do
+    rc=0; mpicrypt file cat made --label "$label" > out 2> said || rc=$?
+    [ $rc = 2 ] && grep -qF -- "--label: a label is 1 to 64 letters, digits, dots, dashes and underscores: '$label'" said && [ ! -s out ] \
+        || fail "label '$label': $rc"
 done
 says_and_fails "made: it is not sealed" mpicrypt file cat made --sealed
 root=$(mpicrypt file seal made | grep -oE '[0-9a-f]{64}' | head -n 1)
