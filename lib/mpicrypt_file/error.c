@@ -89,7 +89,7 @@ int mpicrypt_fail_engine(mpicrypt_file_error_t *error, const char *name, const o
     const bool placed = OPAL_CRYPT_ERR_ACCESS == outcome->rc || (known && map->regions[outcome->region].encrypted);
     const uint64_t offset = placed ? outcome->file_offset : MPICRYPT_FILE_NOWHERE;
     const unsigned long long at = outcome->file_offset;
-    uint64_t bytes;
+    uint64_t bytes = 0;
     const bool sealed = opal_cryptfile_sealed_bytes(engine, &bytes);
 
     switch (outcome->rc) {

@@ -180,6 +180,12 @@ status 0 file seal --json "$(here zoo/sealed)" "$(here zoo/whole)"
 states sealed=sealed whole=sealed
 grep -qF "\"root\": \"$root\"" out || fail "not the root of the seal"
 says "no key" file verify "$(here zoo/deep/er/nokey)" "$(here zoo/whole)"
+key=$(find keys -name lab.1)
+for mode in 644 600; do                                  # one that others can read is not used; and there is none of nobody
+    chmod $mode "$key"
+    status 1 file encrypt --json --label "$([ $mode = 644 ] && echo lab || echo nobody)" "$(here plain)" "$(here new)"
+    states plain="no key"
+done
 status 1 file check "$(here zoo)" --keystore-dir "$(here no-keystore)"
 [ "$(grep -c "makes one" err)" = 1 ] || fail "the keystore is missing, which is said more than once"
 grep -q ": no key: " out || fail "no key without a keystore"

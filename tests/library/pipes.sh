@@ -73,6 +73,13 @@ must test ! -s out
 copy made bad
 being_made bad
 says_and_fails "bad: it is being made, or its maker was killed" mpicrypt file cat bad
+copy made bad
+poke bad 3
+if python3 -c 'import os; os.getxattr("bad", "user.mpicrypt.map")' 2> /dev/null; then
+    for verb in cat verify check; do
+        says_and_fails "bad: it has the attribute of an encrypted file, but does not begin like one" mpicrypt file $verb bad
+    done
+fi
 says_and_fails "made: it is encrypted under label lab, and other is expected" mpicrypt file cat made --label other
 for label in .lab l/b "$(printf '%065d' 0)"; do
     rc=0; mpicrypt file cat made --label "$label" > out 2> said || rc=$?

@@ -252,7 +252,7 @@ int mpicrypt_file_encrypt(const mpicrypt_file_choices_t *options, const char *fr
     } else if (subject->again && mpicrypt_file_seems_encrypted(fd, &bytes)) {
         mpicrypt_file_finds(subject, MPICRYPT_FILE_IS_ENCRYPTED);
     } else if (options->in_place && !S_ISREG(status.st_mode)) {
-        code = mpicrypt_error(MPICRYPT_FAILED, "%s: it is no regular file", from);
+        code = mpicrypt_error(MPICRYPT_FAILED, "%s: it is not a regular file", from);
     } else if (subject->again && !options->in_place && is_there_already(to, &status, (uint64_t) status.st_size, true)) {
         mpicrypt_file_finds(subject, MPICRYPT_FILE_IS_THERE);
     } else {

@@ -137,7 +137,7 @@ void mpicrypt_file_close_engine(mpicrypt_opened_t *file);
 /* Print the error of an engine transfer; returns MPICRYPT_FAILED. */
 int mpicrypt_file_failed(const mpicrypt_opened_t *file, const opal_cryptfile_outcome_t *outcome);
 
-/* For open and make: open(2), for a regular file; and create the engine, which takes map and keys. */
+/* For open and make: open(2), and create the engine, which takes map and keys. */
 int mpicrypt_file_open_data(mpicrypt_opened_t *file, int flags, unsigned mode);
 int mpicrypt_file_engine(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file, opal_cryptfile_map_t *map,
                          opal_cryptfile_key_t *keys);

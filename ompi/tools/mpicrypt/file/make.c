@@ -135,6 +135,12 @@ static int write_map(mpicrypt_opened_t *file)
     return rc;
 }
 
+static bool about_keys(int rc, const opal_crypt_why_t *why)
+{
+    return OPAL_CRYPT_ERR_ACCESS == rc
+           || (NULL != why->topic && (0 == strncmp(why->topic, "keystore-", 9) || 0 == strncmp(why->topic, "secret-", 7)));
+}
+
 static int fill_in(const mpicrypt_file_choices_t *options, const opal_cryptfile_map_t *like, mpicrypt_opened_t *file)
 {
     opal_cryptfile_map_t *map = NULL;
@@ -144,8 +150,8 @@ static int fill_in(const mpicrypt_file_choices_t *options, const opal_cryptfile_
     int rc = NULL == keys ? OPAL_CRYPT_ERR_MEMORY : NULL == like ? make_map(options, file, &map, keys, &why)
                                                                  : make_map_like(like, file, &map, keys, &why);
     int code = OPAL_CRYPT_OK == rc ? mpicrypt_file_engine(options, file, map, keys)
-               : mpicrypt_file_refused(file->subject, file->path, NULL != why.topic && 0 == strncmp(why.topic, "keystore-", 9)
-                                       ? MPICRYPT_FILE_ERR_KEY : MPICRYPT_FILE_ERR_ARGUMENT, rc, &why);
+               : mpicrypt_file_refused(file->subject, file->path, about_keys(rc, &why) ? MPICRYPT_FILE_ERR_KEY : MPICRYPT_FILE_ERR_ARGUMENT,
+                                       rc, &why);
 
     if (MPICRYPT_OK != code) {
         opal_cryptfile_keys_free(keys, NULL == keys ? 0 : regions);
