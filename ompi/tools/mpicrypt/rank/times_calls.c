@@ -73,37 +73,46 @@ SHOWN void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *er
 SHOWN void mpi_finalize_(MPI_Fint *error) { mpicrypt_times_end(); F(finalize, error); }
 SHOWN void mpi_comm_free_(MPI_Fint *comm, MPI_Fint *error) { mpicrypt_times_forget(PMPI_Comm_f2c(*comm)); F(comm_free, comm, error); }
 
-#define SEND(Name, name)                                                                                              \
-    void mpi_##name##_(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);               \
-    SHOWN int MPI_##Name(const void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm)            \
+typedef MPI_Fint *fint_t;
+
+/* CALL(Name, name, C parameters, C arguments, Fortran parameters, Fortran arguments, is another node meant: in C, in Fortran) */
+#define GROUPED(...) __VA_ARGS__
+#define CALL(Name, name, parameters, arguments, fortran_parameters, fortran_arguments, far, fortran_far)              \
+    void mpi_##name##_ fortran_parameters;                                                                            \
+    SHOWN int MPI_##Name parameters                                                                                   \
     {                                                                                                                 \
         int rc;                                                                                                       \
-        TIMED(mpicrypt_times_is_far(peer, comm), rc = PMPI_##Name(data, count, type, peer, tag, comm));                              \
+        TIMED(far, rc = PMPI_##Name arguments);                                                                       \
         return rc;                                                                                                    \
     }                                                                                                                 \
-    SHOWN void mpi_##name##_(void *data, MPI_Fint *count, MPI_Fint *type, MPI_Fint *peer, MPI_Fint *tag,              \
-                             MPI_Fint *comm, MPI_Fint *error)                                                         \
-    {                                                                                                                 \
-        TIMED(mpicrypt_times_is_far(*peer, PMPI_Comm_f2c(*comm)), F(name, data, count, type, peer, tag, comm, error));               \
-    }
+    SHOWN void mpi_##name##_ fortran_parameters { TIMED(fortran_far, F(name, GROUPED fortran_arguments)); }
+
+#define FAR(peer, comm) mpicrypt_times_is_far(peer, comm)
+#define FORTRAN_FAR(peer, comm) mpicrypt_times_is_far(*(peer), PMPI_Comm_f2c(*(comm)))
+
+#define SEND(Name, name)                                                                                              \
+    CALL(Name, name, (const void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm),              \
+         (data, count, type, peer, tag, comm),                                                                        \
+         (void *data, fint_t count, fint_t type, fint_t peer, fint_t tag, fint_t comm, fint_t error),                 \
+         (data, count, type, peer, tag, comm, error), FAR(peer, comm), FORTRAN_FAR(peer, comm))
 
 #define START(Name, name, constant)                                                                                   \
-    void mpi_##name##_(void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);   \
+    void mpi_##name##_(void *, fint_t, fint_t, fint_t, fint_t, fint_t, fint_t, fint_t);                               \
     SHOWN int MPI_##Name(constant void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,         \
                          MPI_Request *request)                                                                        \
     {                                                                                                                 \
-        bool far = mpicrypt_times_is_far(peer, comm);                                                                                \
+        bool far = FAR(peer, comm);                                                                                   \
         int rc;                                                                                                       \
         TIMED(far, rc = PMPI_##Name(data, count, type, peer, tag, comm, request));                                    \
-        mpicrypt_times_watch(*request, far);                                                                                         \
+        mpicrypt_times_watch(*request, far);                                                                          \
         return rc;                                                                                                    \
     }                                                                                                                 \
-    SHOWN void mpi_##name##_(void *data, MPI_Fint *count, MPI_Fint *type, MPI_Fint *peer, MPI_Fint *tag,              \
-                             MPI_Fint *comm, MPI_Fint *request, MPI_Fint *error)                                      \
+    SHOWN void mpi_##name##_(void *data, fint_t count, fint_t type, fint_t peer, fint_t tag, fint_t comm, fint_t request, \
+                             fint_t error)                                                                            \
     {                                                                                                                 \
-        bool far = mpicrypt_times_is_far(*peer, PMPI_Comm_f2c(*comm));                                                               \
+        bool far = FORTRAN_FAR(peer, comm);                                                                           \
         TIMED(far, F(name, data, count, type, peer, tag, comm, request, error));                                      \
-        mpicrypt_times_watch(PMPI_Request_f2c(*request), far);                                                                       \
+        mpicrypt_times_watch(PMPI_Request_f2c(*request), far);                                                        \
     }
 
 SEND(Send, send)
@@ -115,50 +124,22 @@ START(Issend, issend, const)
 START(Irsend, irsend, const)
 START(Ibsend, ibsend, const)
 START(Irecv, irecv, )
-
-/* ---- receives, and both at once ---- */
-
-typedef MPI_Fint *fint_t;
-
-void mpi_recv_(void *, fint_t, fint_t, fint_t, fint_t, fint_t, fint_t, fint_t);
-void mpi_sendrecv_(void *, fint_t, fint_t, fint_t, fint_t, void *, fint_t, fint_t, fint_t, fint_t, fint_t, fint_t, fint_t);
-
-SHOWN int MPI_Recv(void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Status *status)
-{
-    int rc;
-
-    TIMED(mpicrypt_times_is_far(peer, comm), rc = PMPI_Recv(data, count, type, peer, tag, comm, status));
-    return rc;
-}
-
-SHOWN void mpi_recv_(void *data, fint_t count, fint_t type, fint_t peer, fint_t tag, fint_t comm, fint_t status,
-                     fint_t error)
-{
-    TIMED(mpicrypt_times_is_far(*peer, PMPI_Comm_f2c(*comm)), F(recv, data, count, type, peer, tag, comm, status, error));
-}
-
-SHOWN int MPI_Sendrecv(const void *out, int out_count, MPI_Datatype out_type, int to, int out_tag, void *in,
-                       int in_count, MPI_Datatype in_type, int from, int in_tag, MPI_Comm comm, MPI_Status *status)
-{
-    int rc;
-
-    TIMED(mpicrypt_times_is_far(to, comm) || mpicrypt_times_is_far(from, comm),
-          rc = PMPI_Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, status));
-    return rc;
-}
-
-SHOWN void mpi_sendrecv_(void *out, fint_t out_count, fint_t out_type, fint_t to, fint_t out_tag, void *in,
-                         fint_t in_count, fint_t in_type, fint_t from, fint_t in_tag, fint_t comm, fint_t status,
-                         fint_t error)
-{
-    MPI_Comm where = PMPI_Comm_f2c(*comm);
-
-    TIMED(mpicrypt_times_is_far(*to, where) || mpicrypt_times_is_far(*from, where),
-          F(sendrecv, out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, status, error));
-}
+CALL(Recv, recv, (void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Status *status),
+     (data, count, type, peer, tag, comm, status),
+     (void *data, fint_t count, fint_t type, fint_t peer, fint_t tag, fint_t comm, fint_t status, fint_t error),
+     (data, count, type, peer, tag, comm, status, error), FAR(peer, comm), FORTRAN_FAR(peer, comm))
+CALL(Sendrecv, sendrecv,
+     (const void *out, int n, MPI_Datatype type, int to, int tag, void *in, int m, MPI_Datatype kind, int from, int label, MPI_Comm comm,
+      MPI_Status *status),
+     (out, n, type, to, tag, in, m, kind, from, label, comm, status),
+     (void *out, fint_t n, fint_t type, fint_t to, fint_t tag, void *in, fint_t m, fint_t kind, fint_t from, fint_t label, fint_t comm,
+      fint_t status, fint_t error),
+     (out, n, type, to, tag, in, m, kind, from, label, comm, status, error), FAR(to, comm) || FAR(from, comm),
+     FORTRAN_FAR(to, comm) || FORTRAN_FAR(from, comm))
 
 /* ---- completion ---- */
 
+/* As CALL, of `list`, which has `count` requests. */
 #define COMPLETE(list, count, fortran, call)                                                                          \
     do {                                                                                                              \
         bool far;                                                                                                     \
@@ -166,77 +147,29 @@ SHOWN void mpi_sendrecv_(void *out, fint_t out_count, fint_t out_type, fint_t to
         TIMED(far, call);                                                                                             \
         mpicrypt_times_after(before, list, count, fortran);                                                           \
     } while (0)
-
-void mpi_wait_(fint_t, fint_t, fint_t);
-void mpi_test_(fint_t, fint_t, fint_t, fint_t);
-void mpi_waitall_(fint_t, fint_t, fint_t, fint_t);
-void mpi_waitany_(fint_t, fint_t, fint_t, fint_t, fint_t);
-
-SHOWN int MPI_Wait(MPI_Request *request, MPI_Status *status)
-{
-    int rc;
-
-    COMPLETE(request, 1, false, rc = PMPI_Wait(request, status));
-    return rc;
-}
-
-SHOWN void mpi_wait_(fint_t request, fint_t status, fint_t error)
-{
-    COMPLETE(request, 1, true, F(wait, request, status, error));
-}
-
-SHOWN int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
-{
-    int rc;
-
-    COMPLETE(request, 1, false, rc = PMPI_Test(request, flag, status));
-    return rc;
-}
-
-SHOWN void mpi_test_(fint_t request, fint_t flag, fint_t status, fint_t error)
-{
-    COMPLETE(request, 1, true, F(test, request, flag, status, error));
-}
-
-SHOWN int MPI_Waitall(int count, MPI_Request *requests, MPI_Status *statuses)
-{
-    int rc;
-
-    COMPLETE(requests, count, false, rc = PMPI_Waitall(count, requests, statuses));
-    return rc;
-}
-
-SHOWN void mpi_waitall_(fint_t count, fint_t requests, fint_t statuses, fint_t error)
-{
-    COMPLETE(requests, *count, true, F(waitall, count, requests, statuses, error));
-}
-
-SHOWN int MPI_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status)
-{
-    int rc;
-
-    COMPLETE(requests, count, false, rc = PMPI_Waitany(count, requests, index, status));
-    return rc;
-}
-
-SHOWN void mpi_waitany_(fint_t count, fint_t requests, fint_t index, fint_t status, fint_t error)
-{
-    COMPLETE(requests, *count, true, F(waitany, count, requests, index, status, error));
-}
-
-/* ---- collectives ---- */
-
-/* COLLECTIVE(Name, name, C parameters, C arguments, Fortran parameters, Fortran arguments) */
-#define GROUPED(...) __VA_ARGS__
-#define COLLECTIVE(Name, name, parameters, arguments, fortran_parameters, fortran_arguments)                          \
+#define COMPLETION(Name, name, parameters, arguments, fortran_parameters, fortran_arguments, list, count, fortran_count) \
     void mpi_##name##_ fortran_parameters;                                                                            \
     SHOWN int MPI_##Name parameters                                                                                   \
     {                                                                                                                 \
         int rc;                                                                                                       \
-        TIMED(false, rc = PMPI_##Name arguments);                                                                     \
+        COMPLETE(list, count, false, rc = PMPI_##Name arguments);                                                     \
         return rc;                                                                                                    \
     }                                                                                                                 \
-    SHOWN void mpi_##name##_ fortran_parameters { TIMED(false, F(name, GROUPED fortran_arguments)); }
+    SHOWN void mpi_##name##_ fortran_parameters { COMPLETE(list, fortran_count, true, F(name, GROUPED fortran_arguments)); }
+
+COMPLETION(Wait, wait, (MPI_Request *list, MPI_Status *status), (list, status), (fint_t list, fint_t status, fint_t error),
+           (list, status, error), list, 1, 1)
+COMPLETION(Test, test, (MPI_Request *list, int *flag, MPI_Status *status), (list, flag, status),
+           (fint_t list, fint_t flag, fint_t status, fint_t error), (list, flag, status, error), list, 1, 1)
+COMPLETION(Waitall, waitall, (int n, MPI_Request *list, MPI_Status *statuses), (n, list, statuses),
+           (fint_t n, fint_t list, fint_t statuses, fint_t error), (n, list, statuses, error), list, n, *n)
+COMPLETION(Waitany, waitany, (int n, MPI_Request *list, int *index, MPI_Status *status), (n, list, index, status),
+           (fint_t n, fint_t list, fint_t index, fint_t status, fint_t error), (n, list, index, status, error), list, n, *n)
+
+/* ---- collectives ---- */
+
+#define COLLECTIVE(Name, name, parameters, arguments, fortran_parameters, fortran_arguments)                          \
+    CALL(Name, name, parameters, arguments, fortran_parameters, fortran_arguments, false, false)
 
 #define ONE (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 
