@@ -82,7 +82,7 @@ typedef struct {
 
 static inline keyed_t keyed_new(const provider_t *p, opal_aead_cipher_t cipher, const uint8_t *raw)
 {
-    keyed_t k = { p->module, NULL, NULL, p->module->key_bytes(cipher) };
+    keyed_t k = { p->module, NULL, NULL, p->module->key_bytes };
 
     k.key = opal_aead_pages_alloc(k.key_bytes);
     UNIT_REQUIRE(NULL != k.key);

@@ -146,7 +146,7 @@ typedef struct insider {
 static insider_t insider(uint32_t sender, uint64_t counter, const opal_crypt_piece_t *piece)
 {
     uint8_t scope[16 + 16 + 32 + 8], raw[16], iv[12];
-    insider_t knows = {.key = opal_crypt_secmem_alloc(opal_aead_openssl_module.key_bytes(OPAL_AEAD_AES_128_GCM))};
+    insider_t knows = {.key = opal_crypt_secmem_alloc(opal_aead_openssl_module.key_bytes)};
 
     memcpy(scope, secret.id, 16);
     opal_crypt_put64(scope + 16, 5);

@@ -24,7 +24,7 @@ typedef struct opal_aead_component {
     int built_major, built_minor;
 
     /* Rank of this provider for a cipher on this CPU, from CPUID and the library's version, never by timing: --mca
-     * aead auto tries higher ones first; < 0: not usable here. */
+     * aead auto tries higher ones first; < 0: not usable here.  Asked only for ciphers of the module. */
     int (*priority)(opal_aead_cipher_t cipher);
 
     /* Set if the library runs a FIPS 140 validated module (crypt_fips=1). */

@@ -7,7 +7,7 @@
  * fuzzers can use a provider without an MPI library.  aead.h adds what the
  * component loader needs.
  *
- * Keys.  An expanded key is a block of key_bytes(cipher) bytes, aligned to OPAL_AEAD_KEY_ALIGN, in memory of the
+ * Keys.  An expanded key is a block of key_bytes bytes, aligned to OPAL_AEAD_KEY_ALIGN, in memory of the
  * CALLER (who keeps it out of core files).  After key_init it is read-only and may be used by any number of threads,
  * each with its own context.  It must not be moved or copied.
  *
@@ -39,6 +39,7 @@ typedef enum {
 } opal_aead_cipher_t;
 
 #define OPAL_AEAD_BIT(cipher) (1u << (cipher))
+#define OPAL_AEAD_ALL (OPAL_AEAD_BIT(OPAL_AEAD_CIPHERS) - 1)
 
 /* Return codes of every function here. */
 enum {
@@ -69,7 +70,7 @@ typedef struct opal_aead_module {
      * returning NULL: nothing. */
     const char *(*note)(void);
 
-    size_t (*key_bytes)(opal_aead_cipher_t cipher);
+    size_t key_bytes;
     int (*key_init)(opal_aead_cipher_t cipher, const uint8_t *raw, void *key);
     void (*key_wipe)(void *key);
 

@@ -50,7 +50,7 @@ void mpicrypt_mpi_messages_start(size_t seal_bits, bool bare)
         }
         return;
     }
-    key = mpicrypt_mpi_memory(aead->key_bytes((opal_aead_cipher_t) cipher));
+    key = mpicrypt_mpi_memory(aead->key_bytes);
     aead->key_init((opal_aead_cipher_t) cipher, raw, key);
 }
 

@@ -146,7 +146,7 @@ const opal_aead_module_t *mpicrypt_mpi_provider(opal_aead_cipher_t cipher, const
         opal_aead_base_show(&why);
         mpicrypt_mpi_abort(MPICRYPT_MISSING, "no provider of encryption can be used");
     }
-    *made = mpicrypt_mpi_memory(found->key_bytes(cipher));
+    *made = mpicrypt_mpi_memory(found->key_bytes);
     if (OPAL_AEAD_OK != found->key_init(cipher, raw, *made)) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "the provider %s takes no key", found->name);
     }

@@ -32,12 +32,6 @@ static const char *version(void)
     return OpenSSL_version(OPENSSL_VERSION);
 }
 
-static size_t key_bytes(opal_aead_cipher_t cipher)
-{
-    (void) cipher;
-    return sizeof(naive_key_t);
-}
-
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *key)
 {
     naive_key_t *mine = key;
@@ -122,10 +116,9 @@ static int open_sealed(opal_aead_context_t *unused, const void *key, const uint8
 
 const opal_aead_module_t mpicrypt_speed_naive = {
     .name = "openssl-naive",
-    .ciphers = OPAL_AEAD_BIT(OPAL_AEAD_AES_128_GCM) | OPAL_AEAD_BIT(OPAL_AEAD_AES_192_GCM)
-             | OPAL_AEAD_BIT(OPAL_AEAD_AES_256_GCM) | OPAL_AEAD_BIT(OPAL_AEAD_CHACHA20_POLY1305),
+    .ciphers = OPAL_AEAD_ALL,
     .version = version,
-    .key_bytes = key_bytes,
+    .key_bytes = sizeof(naive_key_t),
     .key_init = key_init,
     .key_wipe = key_wipe,
     .context_new = opal_aead_no_context_new,

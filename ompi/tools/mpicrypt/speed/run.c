@@ -107,7 +107,7 @@ int mpicrypt_speed_cell_init(mpicrypt_speed_cell_t *cell, const opal_aead_module
     cell->module = module;
     cell->cipher = cipher;
     cell->bytes = bytes;
-    cell->key = aligned(module->key_bytes(cipher));
+    cell->key = aligned(module->key_bytes);
     cell->contexts = calloc((size_t) threads, sizeof(*cell->contexts));
     if (NULL == cell->key || NULL == cell->contexts) {
         goto free_memory;

@@ -191,7 +191,7 @@ static bool long_answer(const opal_aead_module_t *module, opal_aead_cipher_t cip
 
 int opal_aead_base_selftest(const opal_aead_module_t *module, opal_aead_cipher_t cipher)
 {
-    const size_t key_bytes = module->key_bytes(cipher);
+    const size_t key_bytes = module->key_bytes;
     opal_aead_context_t *context = NULL;
     void *key = opal_aead_pages_alloc(key_bytes);      /* page-aligned */
     int rc = OPAL_AEAD_ERROR;

@@ -29,10 +29,7 @@ int opal_aead_boringssl_init(void)
     if (NULL == library) {
         return OPAL_AEAD_ERROR;
     }
-    opal_aead_boringssl_module.ciphers = OPAL_AEAD_BIT(OPAL_AEAD_AES_128_GCM)
-                                       | OPAL_AEAD_BIT(OPAL_AEAD_AES_192_GCM)
-                                       | OPAL_AEAD_BIT(OPAL_AEAD_AES_256_GCM)
-                                       | OPAL_AEAD_BIT(OPAL_AEAD_CHACHA20_POLY1305);
+    opal_aead_boringssl_module.ciphers = OPAL_AEAD_ALL;
     return OPAL_AEAD_OK;
 }
 
@@ -43,7 +40,8 @@ void opal_aead_boringssl_fini(void)
 
 int opal_aead_boringssl_priority(opal_aead_cipher_t cipher)
 {
-    return 0 == (opal_aead_boringssl_module.ciphers & OPAL_AEAD_BIT(cipher)) ? -1 : 40;
+    (void) cipher;
+    return 40;
 }
 
 /* BoringSSL has no releases; this number counts its interfaces. */
@@ -69,12 +67,6 @@ static const EVP_AEAD *aead_of(opal_aead_cipher_t cipher)
     default:
         return library->chacha20_poly1305();
     }
-}
-
-static size_t key_bytes(opal_aead_cipher_t cipher)
-{
-    (void) cipher;
-    return sizeof(boringssl_key_t);
 }
 
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
@@ -156,7 +148,7 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
 opal_aead_module_t opal_aead_boringssl_module = {
     .name = "boringssl",
     .version = version,
-    .key_bytes = key_bytes,
+    .key_bytes = sizeof(boringssl_key_t),
     .key_init = key_init,
     .key_wipe = key_wipe,
     .context_new = opal_aead_no_context_new,

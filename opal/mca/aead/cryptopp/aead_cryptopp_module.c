@@ -80,10 +80,7 @@ static void protect(void)
 
 int opal_aead_cryptopp_init(void)
 {
-    opal_aead_cryptopp_module.ciphers = OPAL_AEAD_BIT(OPAL_AEAD_AES_128_GCM)
-                                      | OPAL_AEAD_BIT(OPAL_AEAD_AES_192_GCM)
-                                      | OPAL_AEAD_BIT(OPAL_AEAD_AES_256_GCM)
-                                      | OPAL_AEAD_BIT(OPAL_AEAD_CHACHA20_POLY1305);
+    opal_aead_cryptopp_module.ciphers = OPAL_AEAD_ALL;
     return OPAL_AEAD_OK;
 }
 
@@ -94,7 +91,8 @@ void opal_aead_cryptopp_fini(void)
 
 int opal_aead_cryptopp_priority(opal_aead_cipher_t cipher)
 {
-    return 0 == (opal_aead_cryptopp_module.ciphers & OPAL_AEAD_BIT(cipher)) ? -1 : 30;
+    (void) cipher;
+    return 30;
 }
 
 static const char *version(void)
@@ -113,12 +111,6 @@ static const char *note(void)
 }
 
 /* ---- keys ---- */
-
-static size_t key_bytes(opal_aead_cipher_t cipher)
-{
-    (void) cipher;
-    return sizeof(cryptopp_key_t);
-}
 
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
 {
@@ -257,7 +249,7 @@ opal_aead_module_t opal_aead_cryptopp_module = {
     .name = "cryptopp",
     .version = version,
     .note = note,
-    .key_bytes = key_bytes,
+    .key_bytes = sizeof(cryptopp_key_t),
     .key_init = key_init,
     .key_wipe = key_wipe,
     .context_new = context_new,

@@ -92,10 +92,7 @@ int opal_aead_ipsecmb_init(void)
             goto out;
         }
         take_functions(manager);
-        opal_aead_ipsecmb_module.ciphers = OPAL_AEAD_BIT(OPAL_AEAD_AES_128_GCM)
-                                         | OPAL_AEAD_BIT(OPAL_AEAD_AES_192_GCM)
-                                         | OPAL_AEAD_BIT(OPAL_AEAD_AES_256_GCM)
-                                         | OPAL_AEAD_BIT(OPAL_AEAD_CHACHA20_POLY1305);
+        opal_aead_ipsecmb_module.ciphers = OPAL_AEAD_ALL;
     }
     rc = OPAL_AEAD_OK;
 out:
@@ -116,13 +113,7 @@ void opal_aead_ipsecmb_fini(void)
 
 int opal_aead_ipsecmb_priority(opal_aead_cipher_t cipher)
 {
-    if (0 == (opal_aead_ipsecmb_module.ciphers & OPAL_AEAD_BIT(cipher))) {
-        return -1;
-    }
-    if (OPAL_AEAD_CHACHA20_POLY1305 == cipher) {
-        return 60;
-    }
-    return opal_aead_cpu_wide_aes() ? 80 : 55;
+    return OPAL_AEAD_CHACHA20_POLY1305 == cipher ? 60 : opal_aead_cpu_wide_aes() ? 80 : 55;
 }
 
 static const char *version(void)
@@ -134,12 +125,6 @@ static const char *version(void)
 }
 
 /* ---- keys and contexts ---- */
-
-static size_t key_bytes(opal_aead_cipher_t cipher)
-{
-    (void) cipher;
-    return sizeof(ipsecmb_key_t);
-}
 
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
 {
@@ -336,7 +321,7 @@ static int open_(opal_aead_context_t *context, const void *block, const uint8_t 
 opal_aead_module_t opal_aead_ipsecmb_module = {
     .name = "ipsecmb",
     .version = version,
-    .key_bytes = key_bytes,
+    .key_bytes = sizeof(ipsecmb_key_t),
     .key_init = key_init,
     .key_wipe = key_wipe,
     .context_new = context_new,

@@ -103,13 +103,7 @@ int opal_aead_openssl_is_fips(void)
 /* Since 3.1 libcrypto has AES-GCM for wide vectors. */
 int opal_aead_openssl_priority(opal_aead_cipher_t cipher)
 {
-    if (0 == (opal_aead_openssl_module.ciphers & OPAL_AEAD_BIT(cipher))) {
-        return -1;
-    }
-    if (OPAL_AEAD_CHACHA20_POLY1305 == cipher) {
-        return 70;
-    }
-    return opal_aead_cpu_wide_aes() && 0x30100000UL <= OpenSSL_version_num() ? 70 : 50;
+    return OPAL_AEAD_CHACHA20_POLY1305 == cipher ? 70 : opal_aead_cpu_wide_aes() && 0x30100000UL <= OpenSSL_version_num() ? 70 : 50;
 }
 
 static const char *version(void)
@@ -128,12 +122,6 @@ static const char *note(void)
 }
 
 /* ---- keys ---- */
-
-static size_t key_bytes(opal_aead_cipher_t cipher)
-{
-    (void) cipher;
-    return sizeof(opal_aead_openssl_key_t);
-}
 
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *block)
 {
@@ -273,7 +261,7 @@ opal_aead_module_t opal_aead_openssl_module = {
     .name = "openssl",
     .version = version,
     .note = note,
-    .key_bytes = key_bytes,
+    .key_bytes = sizeof(opal_aead_openssl_key_t),
     .key_init = key_init,
     .key_wipe = key_wipe,
     .context_new = opal_aead_openssl_context_new,

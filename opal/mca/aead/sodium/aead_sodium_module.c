@@ -35,7 +35,8 @@ void opal_aead_sodium_fini(void)
 
 int opal_aead_sodium_priority(opal_aead_cipher_t cipher)
 {
-    return 0 == (opal_aead_sodium_module.ciphers & OPAL_AEAD_BIT(cipher)) ? -1 : 20;
+    (void) cipher;
+    return 20;
 }
 
 static const char *version(void)
@@ -47,12 +48,6 @@ static const char *version(void)
 }
 
 /* ---- keys ---- */
-
-static size_t key_bytes(opal_aead_cipher_t cipher)
-{
-    (void) cipher;
-    return sizeof(crypto_aead_aes256gcm_state);
-}
 
 static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *key)
 {
@@ -112,7 +107,7 @@ static int open_(opal_aead_context_t *context, const void *key, const uint8_t *n
 opal_aead_module_t opal_aead_sodium_module = {
     .name = "sodium",
     .version = version,
-    .key_bytes = key_bytes,
+    .key_bytes = sizeof(crypto_aead_aes256gcm_state),
     .key_init = key_init,
     .key_wipe = key_wipe,
     .context_new = opal_aead_no_context_new,

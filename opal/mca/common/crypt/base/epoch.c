@@ -68,7 +68,7 @@ static int epoch_make(const opal_crypt_epochs_t *epochs, uint64_t number,
 {
     const opal_aead_module_t *aead = epochs->aead;
     opal_crypt_epoch_t *epoch =
-        opal_crypt_secmem_alloc(sizeof(*epoch) + aead->key_bytes(epochs->cipher));
+        opal_crypt_secmem_alloc(sizeof(*epoch) + aead->key_bytes);
     uint8_t *raw = opal_crypt_secmem_alloc(OPAL_AEAD_KEY_MAX_BYTES);
     int rc = OPAL_CRYPT_ERR_MEMORY;
 

@@ -110,7 +110,7 @@ int opal_crypt_tls_records_create(const opal_aead_module_t *aead, opal_aead_ciph
         || renew > OPAL_CRYPT_TLS_RECORDS_RENEW) {
         return OPAL_CRYPT_ERR_CONFIG;
     }
-    key_bytes = KEY_PLACE(aead->key_bytes(cipher));
+    key_bytes = KEY_PLACE(aead->key_bytes);
     records = opal_crypt_secmem_alloc(KEY_PLACE(sizeof(*records)) + 2 * key_bytes);
     if (NULL == records) {
         return opal_crypt_forked() ? OPAL_CRYPT_ERR_FORKED : OPAL_CRYPT_ERR_MEMORY;

@@ -81,7 +81,7 @@ int opal_crypt_chop_make(const opal_crypt_session_t *session,
     opal_crypt_thread_t *thread = opal_crypt_thread();
     uint8_t in[3 * BLOCK] = {0};
     chop_t *chop = NULL == thread ? NULL
-                                  : pool_take(sizeof(*chop) + session->aead->key_bytes(session->cipher));
+                                  : pool_take(sizeof(*chop) + session->aead->key_bytes);
 
     if (NULL == chop) {
         return OPAL_CRYPT_ERR_MEMORY;

@@ -115,7 +115,7 @@ static int derive_key(const opal_cryptfile_blocks_t *blocks, const uint8_t salt[
 {
     uint8_t context[OPAL_CRYPTFILE_UUID_BYTES + 4 + 1 + OPAL_CRYPTFILE_SALT_BYTES];
     uint8_t *raw = opal_crypt_secmem_alloc(OPAL_AEAD_KEY_MAX_BYTES);
-    void *made = opal_crypt_secmem_alloc(blocks->aead->key_bytes(blocks->cipher));
+    void *made = opal_crypt_secmem_alloc(blocks->aead->key_bytes);
     int rc = OPAL_CRYPT_ERR_MEMORY;
 
     if (NULL == raw || NULL == made) {
