@@ -49,6 +49,8 @@ int mpicrypt_names_parse(const char *text, mpicrypt_names_t *list, char *error, 
 /* Hosts, with ranges: "node[01-64,70],login1".  Each is listed once, and none can be mistaken
  * for an option. */
 int mpicrypt_hosts_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes);
+/* Takes the text, which is malloc'd; NULL follows the last one. */
+void mpicrypt_names_add(mpicrypt_names_t *list, char *name);
 void mpicrypt_sizes_free(mpicrypt_sizes_t *list);
 void mpicrypt_names_free(mpicrypt_names_t *list);
 bool mpicrypt_names_contain(const mpicrypt_names_t *list, const char *name);
@@ -131,6 +133,9 @@ int mpicrypt_command_wrong(const mpicrypt_verb_t *verb, int operand_count, char 
  * `return mpicrypt_error(MPICRYPT_USAGE, ...)`. */
 int mpicrypt_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What an allocation returned; without memory, the tool can only report that, and end. */
+void *mpicrypt_checked(void *block);
+
 /* From now on a message is one line, whatever the names in it are. */
 void mpicrypt_error_one_line(void);
 /* In messages of this thread a path that begins with `name`, which ends in a slash, is shown with `shown` instead.
@@ -141,6 +146,9 @@ void mpicrypt_error_list(FILE *list);
 
 /* Become `python3 -I -B LIBEXEC/mpicrypt-NAME MPICRYPT PROFILES ARGUMENT...`.  Returns only after a message. */
 int mpicrypt_become(const char *name, int argc, char **argv);
+
+/* Write all of it; false: errno. */
+bool mpicrypt_write_all(int fd, const void *bytes, size_t count);
 
 /* First of all: a standard stream that is closed gets /dev/null. */
 void mpicrypt_streams_open(void);

@@ -16,7 +16,6 @@ enum { HOSTS_MAX = 65536, NAME_MAX_BYTES = 255, DIGITS_MAX = 9 };
 /* What is being expanded, and where the texts of errors go. */
 typedef struct {
     mpicrypt_names_t *list;
-    int capacity;
     char *error;
     size_t error_bytes;
 } hosts_t;
@@ -50,20 +49,7 @@ static int add(hosts_t *h, const char *name)
         snprintf(h->error, h->error_bytes, "these are more than %d hosts", HOSTS_MAX);
         return -1;
     }
-    if (h->list->count == h->capacity) {
-        int capacity = 0 == h->capacity ? 64 : 2 * h->capacity;
-        char **more = realloc(h->list->value, (size_t) capacity * sizeof(*more));
-        if (NULL == more) {
-            return refuse(h, "%.*s", "out of memory", NAME_MAX_BYTES);
-        }
-        h->list->value = more;
-        h->capacity = capacity;
-    }
-    h->list->value[h->list->count] = strdup(name);
-    if (NULL == h->list->value[h->list->count]) {
-        return refuse(h, "%.*s", "out of memory", NAME_MAX_BYTES);
-    }
-    ++h->list->count;
+    mpicrypt_names_add(h->list, strdup(name));
     return 0;
 }
 
@@ -154,14 +140,11 @@ static int by_name(const void *a, const void *b)
 }
 
 /* A host that is named twice stays where it is named first. */
-static int keep_first(hosts_t *h)
+static void keep_first(hosts_t *h)
 {
-    char ***sorted = calloc((size_t) h->list->count, sizeof(*sorted)), *last = NULL;
+    char ***sorted = mpicrypt_checked(calloc((size_t) h->list->count, sizeof(*sorted))), *last = NULL;
     int kept = 0;
 
-    if (NULL == sorted) {
-        return refuse(h, "%.*s", "out of memory", NAME_MAX_BYTES);
-    }
     for (int i = 0; i < h->list->count; ++i) {
         sorted[i] = &h->list->value[i];
     }
@@ -181,7 +164,6 @@ static int keep_first(hosts_t *h)
         }
     }
     h->list->count = kept;
-    return 0;
 }
 
 int mpicrypt_hosts_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes)
@@ -198,8 +180,9 @@ int mpicrypt_hosts_parse(const char *text, mpicrypt_names_t *list, char *error, 
             break;
         }
     }
-    rc = 0 == rc ? keep_first(&h) : rc;
-    if (0 != rc) {
+    if (0 == rc) {
+        keep_first(&h);
+    } else {
         mpicrypt_names_free(list);
     }
     return rc;

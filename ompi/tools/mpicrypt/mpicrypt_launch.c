@@ -21,22 +21,7 @@
 #define OMPI_CRYPT_LIBEXEC_DIR "."
 #endif
 
-static void *checked(void *block)
-{
-    if (NULL == block) {
-        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
-    }
-    return block;
-}
-
 /* ---- words ---- */
-
-static void take(mpicrypt_words_t *words, char *word)
-{
-    words->value = checked(realloc(words->value, ((size_t) words->count + 2) * sizeof(*words->value)));
-    words->value[words->count++] = word;
-    words->value[words->count] = NULL;
-}
 
 void mpicrypt_words_add(mpicrypt_words_t *words, const char *format, ...)
 {
@@ -48,25 +33,16 @@ void mpicrypt_words_add(mpicrypt_words_t *words, const char *format, ...)
         word = NULL;
     }
     va_end(list);
-    take(words, checked(word));
+    mpicrypt_names_add(words, word);
 }
 
 void mpicrypt_words_split(mpicrypt_words_t *words, const char *text)
 {
     for (text += strspn(text, " \t"); '\0' != *text; text += strspn(text, " \t")) {
         size_t bytes = strcspn(text, " \t");
-        take(words, checked(strndup(text, bytes)));
+        mpicrypt_names_add(words, strndup(text, bytes));
         text += bytes;
     }
-}
-
-void mpicrypt_words_free(mpicrypt_words_t *words)
-{
-    for (int i = 0; i < words->count; ++i) {
-        free(words->value[i]);
-    }
-    free(words->value);
-    *words = (mpicrypt_words_t){NULL, 0};
 }
 
 /* ---- the command ---- */
@@ -149,8 +125,8 @@ int mpicrypt_launch(const mpicrypt_words_t *command, const mpicrypt_words_t *set
     mpicrypt_signals_parent(child);
     close(out[1]);
     close(err[1]);
-    FILE *to_out = checked(open_memstream(&result->out, &out_bytes));
-    FILE *to_err = checked(open_memstream(&result->err, &err_bytes));
+    FILE *to_out = mpicrypt_checked(open_memstream(&result->out, &out_bytes));
+    FILE *to_err = mpicrypt_checked(open_memstream(&result->err, &err_bytes));
     if (child > 0) {
         collect(child, out[0], err[0], to_out, to_err);
     }

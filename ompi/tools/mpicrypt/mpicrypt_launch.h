@@ -9,14 +9,11 @@
 #include "mpicrypt.h"
 
 /* Words of a command; the array ends with NULL. */
-typedef struct mpicrypt_words {
-    char **value;
-    int count;
-} mpicrypt_words_t;
+typedef mpicrypt_names_t mpicrypt_words_t;
 
 void mpicrypt_words_add(mpicrypt_words_t *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mpicrypt_words_split(mpicrypt_words_t *words, const char *text);   /* at blanks */
-void mpicrypt_words_free(mpicrypt_words_t *words);
+static inline void mpicrypt_words_free(mpicrypt_words_t *words) { mpicrypt_names_free(words); }
 
 typedef struct mpicrypt_launch {
     char *out, *err;            /* what the command wrote; freed by _launch_free */

@@ -56,66 +56,60 @@ const char *mpicrypt_size_text(size_t bytes, char *text)
     return text;
 }
 
+void *mpicrypt_checked(void *block)
+{
+    if (NULL == block) {
+        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
+    }
+    return block;
+}
+
+void mpicrypt_names_add(mpicrypt_names_t *list, char *name)
+{
+    if (0 == (list->count & (list->count - 1))) {       /* 0, or a power of two: space for as many again, and the NULL */
+        list->value = mpicrypt_checked(realloc(list->value, 2 * ((size_t) list->count + 1) * sizeof(*list->value)));
+    }
+    list->value[list->count++] = mpicrypt_checked(name);
+    list->value[list->count] = NULL;
+}
+
 int mpicrypt_names_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes)
 {
-    int capacity = 1;
-    const char *start = text;
+    size_t bytes;
 
-    for (const char *p = text; '\0' != *p; ++p) {
-        capacity += ',' == *p;
-    }
-    list->count = 0;
-    list->value = calloc((size_t) capacity, sizeof(*list->value));
-    if (NULL == list->value) {
-        snprintf(error, error_bytes, "out of memory");
-        return -1;
-    }
-    for (int i = 0; i < capacity; ++i) {
-        size_t bytes = strcspn(start, ",");
+    *list = (mpicrypt_names_t){NULL, 0};
+    for (const char *at = text;; at += bytes + 1) {
+        bytes = strcspn(at, ",");
         if (0 == bytes) {
             snprintf(error, error_bytes, "'%s' has an empty entry", text);
             mpicrypt_names_free(list);
             return -1;
         }
-        list->value[i] = strndup(start, bytes);
-        if (NULL == list->value[i]) {
-            snprintf(error, error_bytes, "out of memory");
-            mpicrypt_names_free(list);
-            return -1;
+        mpicrypt_names_add(list, strndup(at, bytes));
+        if ('\0' == at[bytes]) {
+            return 0;
         }
-        ++list->count;
-        start += bytes + 1;
     }
-    return 0;
 }
 
 int mpicrypt_sizes_parse(const char *text, mpicrypt_sizes_t *list, char *error, size_t error_bytes)
 {
     mpicrypt_names_t words;
-    int rc = -1;
+    int rc = mpicrypt_names_parse(text, &words, error, error_bytes);
 
-    list->count = 0;
-    list->value = NULL;
-    if (0 != mpicrypt_names_parse(text, &words, error, error_bytes)) {
-        return -1;
+    *list = (mpicrypt_sizes_t){NULL, 0};
+    if (0 == rc) {
+        list->value = mpicrypt_checked(calloc((size_t) words.count, sizeof(*list->value)));
     }
-    list->value = calloc((size_t) words.count, sizeof(*list->value));
-    if (NULL == list->value) {
-        snprintf(error, error_bytes, "out of memory");
-        goto free_words;
-    }
-    for (int i = 0; i < words.count; ++i) {
-        if (0 != mpicrypt_size_parse(words.value[i], &list->value[i])) {
-            snprintf(error, error_bytes, "'%s' is not a number (with K, M or G for powers of 1024)",
-                     words.value[i]);
-            mpicrypt_sizes_free(list);
-            goto free_words;
+    for (; 0 == rc && list->count < words.count; ++list->count) {
+        rc = mpicrypt_size_parse(words.value[list->count], &list->value[list->count]);
+        if (0 != rc) {
+            snprintf(error, error_bytes, "'%s' is not a number (with K, M or G for powers of 1024)", words.value[list->count]);
         }
-        ++list->count;
     }
-    rc = 0;
-
-free_words:
+    if (0 != rc) {
+        mpicrypt_sizes_free(list);
+    }
     mpicrypt_names_free(&words);
     return rc;
 }
@@ -123,8 +117,7 @@ free_words:
 void mpicrypt_sizes_free(mpicrypt_sizes_t *list)
 {
     free(list->value);
-    list->value = NULL;
-    list->count = 0;
+    *list = (mpicrypt_sizes_t){NULL, 0};
 }
 
 void mpicrypt_names_free(mpicrypt_names_t *list)
@@ -133,8 +126,7 @@ void mpicrypt_names_free(mpicrypt_names_t *list)
         free(list->value[i]);
     }
     free(list->value);
-    list->value = NULL;
-    list->count = 0;
+    *list = (mpicrypt_names_t){NULL, 0};
 }
 
 bool mpicrypt_names_contain(const mpicrypt_names_t *list, const char *name)

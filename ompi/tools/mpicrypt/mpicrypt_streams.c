@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * If a program is started with a standard stream closed, the first file that it opens gets
- * that descriptor, and what is printed goes into this file.
+ * that descriptor, and what is printed goes into this file.  And writing to a descriptor.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,4 +19,18 @@ void mpicrypt_streams_open(void)
             _exit(MPICRYPT_FAILED);
         }
     }
+}
+
+bool mpicrypt_write_all(int fd, const void *bytes, size_t count)
+{
+    ssize_t done;
+
+    for (const char *at = bytes; count > 0; at += done, count -= (size_t) done) {
+        done = write(fd, at, count);
+        if (done < 0 && EINTR != errno) {
+            return false;
+        }
+        done = done < 0 ? 0 : done;
+    }
+    return true;
 }

@@ -27,19 +27,9 @@ struct mpicrypt_table {
     size_t cell_count, cell_capacity;
 };
 
-/* The tool holds a few thousand cells at most; without memory for them it can
- * only report that. */
-static void *checked(void *block)
-{
-    if (NULL == block) {
-        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
-    }
-    return block;
-}
-
 mpicrypt_table_t *mpicrypt_table_new(const mpicrypt_column_t *columns)
 {
-    mpicrypt_table_t *table = checked(calloc(1, sizeof(*table)));
+    mpicrypt_table_t *table = mpicrypt_checked(calloc(1, sizeof(*table)));
 
     table->columns = columns;
     while (NULL != columns[table->column_count].name) {
@@ -61,14 +51,14 @@ static void add(mpicrypt_table_t *table, cell_t cell)
 {
     if (table->cell_count == table->cell_capacity) {
         table->cell_capacity = 0 == table->cell_capacity ? 256 : 2 * table->cell_capacity;
-        table->cells = checked(realloc(table->cells, table->cell_capacity * sizeof(cell_t)));
+        table->cells = mpicrypt_checked(realloc(table->cells, table->cell_capacity * sizeof(cell_t)));
     }
     table->cells[table->cell_count++] = cell;
 }
 
 void mpicrypt_table_text(mpicrypt_table_t *table, const char *text)
 {
-    add(table, (cell_t){.kind = TEXT, .text = checked(strdup(text))});
+    add(table, (cell_t){.kind = TEXT, .text = mpicrypt_checked(strdup(text))});
 }
 
 void mpicrypt_table_number(mpicrypt_table_t *table, double value)
@@ -152,7 +142,7 @@ static void print_row(const mpicrypt_table_t *table, FILE *out, long row, const 
 
 void mpicrypt_table_print(const mpicrypt_table_t *table, FILE *out)
 {
-    int *width = checked(calloc((size_t) table->column_count, sizeof(*width)));
+    int *width = mpicrypt_checked(calloc((size_t) table->column_count, sizeof(*width)));
 
     for (int column = 0; column < table->column_count; ++column) {
         if (NULL != table->columns[column].heading) {

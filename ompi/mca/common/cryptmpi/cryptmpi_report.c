@@ -23,30 +23,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "opal/mca/common/crypt/base/patience.h"
 #include "opal/mca/common/crypt/base/stats.h"
+#include "opal/mca/common/crypt/base/thread.h"
 #include "opal/runtime/opal_progress.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
 
-#define SECOND UINT64_C(1000000000)     /* in nanoseconds */
-
 enum { LIMIT = 5 };     /* seconds after the barrier; the lines were sent before it */
 
 static bool wanted, hooked;
 static uint64_t began, most_threads, most_segments, raised;
-
-static uint64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return SECOND * (uint64_t) time.tv_sec + (uint64_t) time.tv_nsec;
-}
 
 /* ---- before ---- */
 
@@ -77,7 +67,7 @@ int ompi_common_cryptmpi_report_start(void)
         OPAL_CRYPTPROC_SHOW("help-ompi-common-cryptmpi.txt", "report-unhooked", report);
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    began = now();
+    began = opal_crypt_now();
     most_threads = most_segments = 0;
     opal_crypt_stats_timing(true);
     return OMPI_SUCCESS;
@@ -121,7 +111,7 @@ static void fill(ompi_common_cryptmpi_report_line_t *line)
     memset(line, 0, sizeof(*line));
     opal_crypt_stats(&line->stats);
     count_peers(line);
-    line->wall_ns = now() - began;
+    line->wall_ns = opal_crypt_now() - began;
     line->threads = most_threads;
     line->segments = most_segments;
     line->raised = raised;

@@ -14,19 +14,10 @@
 
 enum { INDENT = 6 };
 
-static void *checked(void *block)
-{
-    if (NULL == block) {
-        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
-    }
-    return block;
-}
-
 static void add_name(mpicrypt_names_t *names, const char *name)
 {
     if (!mpicrypt_names_contain(names, name)) {
-        names->value = checked(realloc(names->value, ((size_t) names->count + 1) * sizeof(*names->value)));
-        names->value[names->count++] = checked(strdup(name));
+        mpicrypt_names_add(names, strdup(name));
     }
 }
 
@@ -38,7 +29,7 @@ void mpicrypt_findings_node(mpicrypt_findings_t *findings, const char *node)
 /* Line ends arrive as \036. */
 static char *copy(const char *text)
 {
-    char *mine = checked(strdup(text));
+    char *mine = mpicrypt_checked(strdup(text));
 
     for (char *p = mine; '\0' != *p; ++p) {
         *p = '\036' == *p ? '\n' : *p;
@@ -59,7 +50,7 @@ void mpicrypt_findings_add(mpicrypt_findings_t *findings, const char *node, cons
             return;
         }
     }
-    findings->value = checked(realloc(findings->value, ((size_t) findings->count + 1) * sizeof(*findings->value)));
+    findings->value = mpicrypt_checked(realloc(findings->value, ((size_t) findings->count + 1) * sizeof(*findings->value)));
     mpicrypt_finding_t *finding = &findings->value[findings->count++];
     *finding = (mpicrypt_finding_t){.state = copy(state), .check = copy(check), .remedy = copy(remedy), .detail = text};
     add_name(&finding->nodes, node);
@@ -101,7 +92,7 @@ static char *remedy_text(const mpicrypt_finding_t *finding)
         snprintf(file, sizeof(file), "%.*s", (int) (colon - finding->remedy), finding->remedy);
         text = opal_aead_base_help_string(file, colon + 1, false, finding->detail);
     }
-    return NULL != text ? text : checked(strdup(finding->remedy));
+    return NULL != text ? text : mpicrypt_checked(strdup(finding->remedy));
 }
 
 /* Print lines as they are, but wrap those that are too long. */

@@ -15,22 +15,6 @@
 
 #define STREAM_BYTES ((size_t) 4 << 20)
 
-static bool pour_write(const uint8_t *bytes, size_t count)
-{
-    while (count > 0) {
-        ssize_t done = write(STDOUT_FILENO, bytes, count);
-        if (done < 0 && EINTR == errno) {
-            continue;
-        }
-        if (done < 0) {
-            return false;
-        }
-        bytes += done;
-        count -= (size_t) done;
-    }
-    return true;
-}
-
 /* Bytes [from, to), or up to the end of the file.  False: writing failed, and errno; or a read, and `first` says how. */
 static bool pour(const mpicrypt_opened_t *file, uint64_t from, uint64_t to, uint8_t *memory, opal_cryptfile_outcome_t *first)
 {
@@ -45,7 +29,7 @@ static bool pour(const mpicrypt_opened_t *file, uint64_t from, uint64_t to, uint
         if (0 == outcome.bytes) {
             break;
         }
-        if (!pour_write(memory, outcome.bytes)) {
+        if (!mpicrypt_write_all(STDOUT_FILENO, memory, outcome.bytes)) {
             first->rc = OPAL_CRYPT_OK;
             return false;
         }

@@ -59,19 +59,6 @@ int mpicrypt_key_seal(const mpicrypt_key_move_t *move, const char *label, const 
 
 /* ---- the file ---- */
 
-static bool write_all(int fd, const mpicrypt_message_t *message)
-{
-    for (size_t done = 0; done < message->count;) {
-        ssize_t put = write(fd, message->bytes + done, message->count - done);
-
-        if (put < 0 && EINTR != errno) {
-            return false;
-        }
-        done += put > 0 ? (size_t) put : 0;
-    }
-    return true;
-}
-
 /* The directory of `path`, as a name of at most PATH_MAX bytes. */
 static void directory_of(const char *path, char directory[PATH_MAX])
 {
@@ -95,7 +82,7 @@ static bool write_new(const char *path, const mpicrypt_message_t *message)
         named = fd >= 0;
     }
     snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-    good = fd >= 0 && write_all(fd, message) && 0 == fsync(fd)
+    good = fd >= 0 && mpicrypt_write_all(fd, message->bytes, message->count) && 0 == fsync(fd)
            && (named || 0 == linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW)) && (0 == fsync(names) || EINVAL == errno);
     error = errno;
     if (named && !good) {
@@ -114,7 +101,7 @@ static bool write_new(const char *path, const mpicrypt_message_t *message)
 static int deliver(const mpicrypt_message_t *message, const char *path)
 {
     if (0 == strcmp(path, "-")) {
-        return write_all(STDOUT_FILENO, message) ? MPICRYPT_OK
+        return mpicrypt_write_all(STDOUT_FILENO, message->bytes, message->count) ? MPICRYPT_OK
                                                  : mpicrypt_error(MPICRYPT_FAILED, "standard output: %s", strerror(errno));
     }
     if (!write_new(path, message)) {
