@@ -5,7 +5,6 @@
  * several brackets in a name.  Every name is one that a program like ssh takes for a host,
  * never for an option.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

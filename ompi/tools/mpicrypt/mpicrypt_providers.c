@@ -4,7 +4,6 @@
  * The providers that a benchmark may use: every component of the aead
  * framework that opens here, and the naive row.
  */
-#include <string.h>
 
 #include "opal_config.h"
 #include "opal/class/opal_list.h"

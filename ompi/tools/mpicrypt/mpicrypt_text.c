@@ -3,8 +3,6 @@
  *
  * Text as JSON has it.  It may come from a node or from the name of a file, so it may hold any bytes.
  */
-#include <string.h>
-
 #include "mpicrypt.h"
 #include "opal/mca/common/crypt/base/text.h"
 

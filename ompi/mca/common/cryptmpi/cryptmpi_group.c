@@ -22,7 +22,6 @@
  * as it knows the group key.
  */
 #include "cryptmpi.h"
-#include "cryptmpi_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

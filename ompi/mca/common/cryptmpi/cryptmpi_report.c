@@ -17,7 +17,6 @@
  * MPI_Finalize leaves no report.
  */
 #include "cryptmpi.h"
-#include "cryptmpi_internal.h"
 #include "cryptmpi_report.h"
 
 #include <stdio.h>

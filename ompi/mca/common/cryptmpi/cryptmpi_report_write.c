@@ -5,7 +5,6 @@
  * as text, as JSON, or as a line for syslog.
  */
 #include "cryptmpi.h"
-#include "cryptmpi_internal.h"
 #include "cryptmpi_report.h"
 
 #include <fcntl.h>

@@ -25,7 +25,6 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { VECTOR = 256, GAP = 512, ZEROS = 65536 };

@@ -21,7 +21,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define NODES_FIRST (UINT64_C(1) << 61)

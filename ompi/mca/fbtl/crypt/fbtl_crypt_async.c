@@ -16,7 +16,6 @@
  */
 #include "fbtl_crypt.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -13,8 +13,6 @@
  */
 #include "ompi_config.h"
 
-#include <string.h>
-
 #include "ompi/file/file.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"

@@ -19,7 +19,6 @@
  */
 #include "pml_crypt.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "opal/mca/common/crypt/base/patience.h"

@@ -4,7 +4,6 @@
  * What `mpicrypt file` prints about many files: a line or a JSON object for each, and in the end how many there were of
  * each kind.  What a verb prints about a file is kept until the verb has ended, so that it stays together.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * The log of a mount.  A program that reads a damaged file again and again must not flood it.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "mount.h"
 

@@ -4,7 +4,6 @@
  * mpicrypt ps --all and --json: everything that a page says.
  */
 #include <limits.h>
-#include <string.h>
 
 #include "ps.h"
 

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "rank.h"
 #include "ompi/tools/mpicrypt/doctor/check.h"

@@ -4,7 +4,6 @@
  * Sealing and opening: see the drawing in box.h.
  */
 #include "box.h"
-#include "secmem.h"
 
 /* In one piece or, with providers that can, joined from several. */
 OPAL_CRYPT_OFTEN

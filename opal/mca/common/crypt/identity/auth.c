@@ -6,8 +6,6 @@
 #include "auth.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
-#include <string.h>
-
 /* In the order of auto.  `none` is used only on request. */
 static const opal_crypt_auth_method_t *const methods[] = {
     &opal_crypt_auth_x509,

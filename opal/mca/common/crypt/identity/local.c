@@ -7,7 +7,6 @@
 #include "opal/mca/common/crypt/base/kdf.h"
 #include "opal/mca/common/crypt/base/library.h"
 #include "local_object.h"
-#include "opal/mca/common/crypt/base/secmem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

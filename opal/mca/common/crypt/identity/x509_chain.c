@@ -7,7 +7,6 @@
 #include "opal/mca/common/crypt/base/library.h"
 #include "opal/mca/common/crypt/base/trust_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
  *     take_secret           the traffic secrets, by their labels and the client's random bytes
  */
 #include "handshake_object.h"
-#include "opal/mca/common/crypt/base/fork.h"
 #include "opal/mca/common/crypt/base/hex.h"
 #include "opal/mca/common/crypt/base/library.h"
 

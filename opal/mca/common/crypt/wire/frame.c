@@ -6,7 +6,6 @@
  *     | version 4 bits, type 4 bits | reserved 0 | counter 6 |
  */
 #include "session_object.h"
-#include "opal/mca/common/crypt/base/secmem.h"
 
 #include <assert.h>
 

@@ -24,8 +24,6 @@
 #include "file_object.h"
 #include "opal/mca/common/crypt/base/le.h"
 
-#include <string.h>
-
 int opal_cryptfile_commit_begin(opal_cryptfile_t *file, opal_cryptfile_work_t *work, const opal_cryptfile_blockrun_t *run)
 {
     uint32_t redo_rooms = 0;

@@ -14,7 +14,6 @@
 #include "file_object.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* Seal the block again, whose text is in work->plain, without the bytes beyond `keep`. */
 static int seal_shorter(opal_cryptfile_t *file, opal_cryptfile_work_t *work, uint32_t region, uint64_t block,

@@ -15,7 +15,6 @@
 #include "seal_page.h"
 #include "opal/mca/common/crypt/base/le.h"
 #include "opal/mca/common/crypt/base/kdf.h"
-#include "opal/mca/common/crypt/base/secmem.h"
 
 #include <stdlib.h>
 #include <string.h>
