@@ -33,7 +33,12 @@
 
 #define CORE_HELP "help-opal-common-crypt.txt"
 
-OBJ_CLASS_INSTANCE(ompi_common_cryptmpi_peer_t, opal_list_item_t, NULL, NULL);
+static void construct(ompi_common_cryptmpi_peer_t *peer)
+{
+    memset((char *) peer + sizeof(peer->super), 0, sizeof(*peer) - sizeof(peer->super));
+}
+
+OBJ_CLASS_INSTANCE(ompi_common_cryptmpi_peer_t, opal_list_item_t, construct, NULL);
 
 static opal_hash_table_t by_name;
 static opal_list_t everybody;
@@ -79,18 +84,7 @@ ompi_common_cryptmpi_peer_t *ompi_common_cryptmpi_peer(ompi_proc_t *proc)
         ompi_common_cryptmpi_peer_t *peer = OBJ_NEW(ompi_common_cryptmpi_peer_t);
         peer->name = proc->super.proc_name;
         peer->kind = OMPI_COMMON_CRYPTMPI_UNKNOWN;
-        peer->session = NULL;
-        peer->token_out = peer->token_in = NULL;
-        peer->local_id = 0;
-        peer->met = 0;
-        peer->ahead = NULL;
         OBJ_CONSTRUCT(&peer->arriving, opal_list_t);
-        peer->receiving = 0;
-        peer->crowded = NULL;
-        peer->is_crowded = peer->admitting = false;
-        peer->shown = 0;
-        peer->changed = 0;
-        peer->epochs = 0;
         peer->failure = OMPI_SUCCESS;
         ompi_common_cryptmpi_lock_make(&peer->send_lock);
         opal_hash_table_set_value_uint64(&by_name, key, peer);
