@@ -49,7 +49,7 @@ int mpicrypt_names_parse(const char *text, mpicrypt_names_t *list, char *error, 
 /* Hosts, with ranges: "node[01-64,70],login1".  Each is listed once, and none can be mistaken
  * for an option. */
 int mpicrypt_hosts_parse(const char *text, mpicrypt_names_t *list, char *error, size_t error_bytes);
-/* Takes the text, which is malloc'd; NULL follows the last one. */
+/* Takes the text, which is malloc'd; NULL follows the last one.  Only for lists that are empty or were filled by this. */
 void mpicrypt_names_add(mpicrypt_names_t *list, char *name);
 void mpicrypt_sizes_free(mpicrypt_sizes_t *list);
 void mpicrypt_names_free(mpicrypt_names_t *list);

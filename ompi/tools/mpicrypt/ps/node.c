@@ -64,13 +64,10 @@ static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, m
             mpicrypt_error(MPICRYPT_FAILED, "%s/%s: this page is refused: %s", OPAL_CRYPT_STATUS_DIRECTORY,
                            mpicrypt_ps_text(entry->d_name), mpicrypt_ps_text(why));
         } else if (OPAL_CRYPT_STATUS_GOOD == rc && (NULL == job || NULL != strstr(process.who.job, job))) {
-            char **more = realloc(names->value, (size_t) (names->count + 1) * sizeof(*more));
-
-            if (NULL == more || !mpicrypt_ps_add(list, &process)) {
+            if (!mpicrypt_ps_add(list, &process)) {
                 return mpicrypt_error(MPICRYPT_FAILED, "out of memory");
             }
-            names->value = more;
-            names->value[names->count++] = strdup(entry->d_name);
+            mpicrypt_names_add(names, strdup(entry->d_name));
         }
     }
     return MPICRYPT_OK;
@@ -94,9 +91,7 @@ static void remove_stale(int directory, mpicrypt_ps_list_t *list, const mpicrypt
 
     for (int i = 0; i < list->count; ++i) {
         if (list->processes[i].gone && !any_running(list, &list->processes[i].who)) {
-            if (NULL != names->value[i]) {
-                (void) unlinkat(directory, names->value[i], 0);
-            }
+            (void) unlinkat(directory, names->value[i], 0);
             list->processes[i].who.job[0] = '\0';   /* of no job */
         }
     }
