@@ -49,12 +49,14 @@ int mpicrypt_fail(mpicrypt_file_error_t *error, int status, int os_error, uint64
     return status;
 }
 
+static int status_of_errno(int os_error) { return ENOMEM == os_error ? MPICRYPT_FILE_ERR_MEMORY : MPICRYPT_FILE_ERR_IO; }
+
 int mpicrypt_fail_errno(mpicrypt_file_error_t *error, int os_error, const char *name)
 {
     char text[256];
 
-    return mpicrypt_fail(error, ENOMEM == os_error ? MPICRYPT_FILE_ERR_MEMORY : MPICRYPT_FILE_ERR_IO, os_error, MPICRYPT_FILE_NOWHERE,
-                         name, "%s", strerror_r(os_error, text, sizeof(text)));
+    return mpicrypt_fail(error, status_of_errno(os_error), os_error, MPICRYPT_FILE_NOWHERE, name, "%s",
+                         strerror_r(os_error, text, sizeof(text)));
 }
 
 /* What rc says whatever the call was; else `status`. */
@@ -89,15 +91,18 @@ int mpicrypt_fail_engine(mpicrypt_file_error_t *error, const char *name, const o
     const bool placed = OPAL_CRYPT_ERR_ACCESS == outcome->rc || (known && map->regions[outcome->region].encrypted);
     const uint64_t offset = placed ? outcome->file_offset : MPICRYPT_FILE_NOWHERE;
     const unsigned long long at = outcome->file_offset;
+    const unsigned limit = ompi_common_cryptmpio_posix_wait_limit();
+    char text[256];
     uint64_t bytes = 0;
     const bool sealed = opal_cryptfile_sealed_bytes(engine, &bytes);
 
     switch (outcome->rc) {
     case OPAL_CRYPT_ERR_STORAGE:
-        return ETIMEDOUT == outcome->error
+        return ETIMEDOUT == outcome->error && limit > 0         /* without a limit it is the file system's */
                    ? mpicrypt_fail(error, MPICRYPT_FILE_ERR_IO, ETIMEDOUT, offset, name, "at offset %llu: another process has had a lock "
-                                   "on this block for %u seconds", at, ompi_common_cryptmpio_posix_wait_limit())
-                   : mpicrypt_fail_errno(error, outcome->error, name);
+                                   "on this block for %u seconds", at, limit)
+                   : mpicrypt_fail(error, status_of_errno(outcome->error), outcome->error, offset, name, "at offset %llu: %s", at,
+                                   strerror_r(outcome->error, text, sizeof(text)));
     case OPAL_CRYPT_ERR_ACCESS:
         return known ? mpicrypt_fail(error, MPICRYPT_FILE_ERR_KEY, 0, offset, name, "at offset %llu: %s (label %s)", at,
                                      mpicrypt_sentence_of(outcome->rc), map->regions[outcome->region].label)

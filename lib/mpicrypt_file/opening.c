@@ -63,8 +63,9 @@ int mpicrypt_opening_begin(mpicrypt_opening_t *o)
 
 /* ---- its users ---- */
 
-static int opening_refuse_use(const mpicrypt_opening_t *o, ompi_common_cryptmpio_use_t use, bool alone)
+static int opening_refuse_use(mpicrypt_opening_t *o, ompi_common_cryptmpio_use_t use, bool alone)
 {
+    o->busy = true;
     return mpicrypt_fail(o->error, MPICRYPT_FILE_ERR_IO, OMPI_CRYPTMPIO_USE_BUSY == use ? EBUSY : ESTALE, MPICRYPT_FILE_NOWHERE,
                          o->name, "%s", alone && OMPI_CRYPTMPIO_USE_BUSY == use
                          ? "a job or another mpicrypt has it open, and nobody may have it open for this"
@@ -76,7 +77,7 @@ static int opening_refuse_lock(const mpicrypt_opening_t *o, const char *unknown)
     return mpicrypt_fail(o->error, MPICRYPT_FILE_ERR_IO, errno, MPICRYPT_FILE_NOWHERE, o->name, "%s: %s", unknown, strerror(errno));
 }
 
-int mpicrypt_opening_take(const mpicrypt_opening_t *o, bool alone)
+int mpicrypt_opening_take(mpicrypt_opening_t *o, bool alone)
 {
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
     bool got = true, stays = true;

@@ -17,10 +17,11 @@
 
 /* A file that is being opened, and what was found. */
 typedef struct mpicrypt_opening {
-    const char *name;                   /* for messages */
+    const char *name;                   /* begins messages; NULL: the caller does that */
     const char *path;                   /* NULL: opened by descriptor */
     ompi_common_cryptmpio_posix_t *posix;
     mpicrypt_file_error_t *error;
+    bool busy;                          /* another user has it */
     opal_cryptfile_header_t header;
     bool sealed;                        /* its header says so */
     opal_cryptfile_copy_state_t copies[OPAL_CRYPTFILE_COPIES];
@@ -34,7 +35,7 @@ int mpicrypt_opening_begin(mpicrypt_opening_t *o);
 
 /* Until the file is closed.  `alone`: nobody else may use it; else it is shared with users who do not want that, and a
  * file system without locks is accepted. */
-int mpicrypt_opening_take(const mpicrypt_opening_t *o, bool alone);
+int mpicrypt_opening_take(mpicrypt_opening_t *o, bool alone);
 
 int mpicrypt_opening_header(mpicrypt_opening_t *o);
 

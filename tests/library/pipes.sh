@@ -79,7 +79,15 @@ if python3 -c 'import os; os.getxattr("bad", "user.mpicrypt.map")' 2> /dev/null;
     for verb in cat verify check; do
         says_and_fails "bad: it has the attribute of an encrypted file, but does not begin like one" mpicrypt file $verb bad
     done
+else
+    echo "not tried: this file system has no attributes"
 fi
+deep=$(printf '%0200d/' 1 2 3 4)                          # a message has all of a long name
+must mkdir -p "$deep"
+must cp plain made "$deep"
+says_and_fails "mpicrypt file: ${deep}plain: it is not encrypted" mpicrypt file cat "${deep}plain"
+poke "${deep}made" "$(data_at made 4096)"
+says_and_fails "mpicrypt file: ${deep}made: at offset 4096: bytes were changed" mpicrypt file cat "${deep}made"
 says_and_fails "made: it is encrypted under label lab, and other is expected" mpicrypt file cat made --label other
 for label in .lab l/b "$(printf '%065d' 0)"; do
     rc=0; mpicrypt file cat made --label "$label" > out 2> said || rc=$?
@@ -118,6 +126,11 @@ rc=0; mpicrypt file encrypt plain - --label lab > out 2> said || rc=$?
 [ $rc = 2 ] && grep -qF "an encrypted file is written at many places, and - is a stream: name a file" said || fail "encrypt to -"
 rc=0; mpicrypt file decrypt - out < made 2> said || rc=$?
 [ $rc = 2 ] && grep -qF "an encrypted file is read at many places, and - is a stream: name a file" said || fail "decrypt from -"
+# An error of the file system has the place.
+rc=0; bash -c 'trap "" XFSZ; ulimit -f 4000; exec mpicrypt file encrypt plain large --label lab' 2> said || rc=$?
+cat said
+[ $rc = 1 ] && grep -qE ': at offset [0-9]+: File too large$' said || fail "a file that becomes too large: status $rc"
+must test ! -e large
 # Ended by a signal while its writer still writes.
 mkfifo fifo
 for signal in TERM HUP PIPE; do        # (the shell makes its background ignore SIGINT)

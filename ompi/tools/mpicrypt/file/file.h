@@ -58,8 +58,8 @@ const char *mpicrypt_file_state_name(mpicrypt_file_state_t state);
 const char *mpicrypt_file_state_of(const mpicrypt_file_subject_t *subject);
 const char *mpicrypt_file_state_advice(mpicrypt_file_state_t state);
 
-/* Print the error, and note what it says about the file; returns MPICRYPT_FAILED. */
-int mpicrypt_file_says(mpicrypt_file_subject_t *subject, const mpicrypt_file_error_t *error);
+/* Print the error, which does not name the file, and note what it says about it; returns MPICRYPT_FAILED. */
+int mpicrypt_file_says(mpicrypt_file_subject_t *subject, const char *path, const mpicrypt_file_error_t *error);
 /* The same for a refusal of the core: `status` is what it means of libmpicrypt_file's. */
 int mpicrypt_file_refused(mpicrypt_file_subject_t *subject, const char *path, int status, int rc, const opal_crypt_why_t *why);
 
@@ -124,7 +124,7 @@ void mpicrypt_file_keystore_give(opal_cryptfile_keystore_t *keystore);
 void mpicrypt_file_keystores_close(void);
 
 /* Mark the open file as in use until it is closed.  Prints a message if that fails. */
-int mpicrypt_file_take(const mpicrypt_opened_t *file, bool alone);
+int mpicrypt_file_take(mpicrypt_opened_t *file, bool alone);
 
 /* Refuse, with a message, if a key is from the escrow only: anybody may have made the file; no label vouches for it. */
 int mpicrypt_file_proved(const mpicrypt_opened_t *file);

@@ -160,7 +160,7 @@ int mpicrypt_file_show(const mpicrypt_file_choices_t *options, const char *path)
     }
     const opal_cryptfile_map_t *map = shown(&file);
     if (NULL == file.file) {
-        code = mpicrypt_file_says(file.subject, &file.error);
+        code = mpicrypt_file_says(file.subject, path, &file.error);
     }
     if (NULL != map) {
         print(options, &file, map);

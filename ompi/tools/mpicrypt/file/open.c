@@ -39,7 +39,7 @@ static int failed(const mpicrypt_opened_t *file, const char *what, const char *r
 
 static int said(const mpicrypt_opened_t *file, int status)
 {
-    return MPICRYPT_FILE_OK == status ? MPICRYPT_OK : mpicrypt_file_says(file->subject, &file->error);
+    return MPICRYPT_FILE_OK == status ? MPICRYPT_OK : mpicrypt_file_says(file->subject, file->path, &file->error);
 }
 
 int mpicrypt_file_engine(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file, opal_cryptfile_map_t *map,
@@ -66,7 +66,7 @@ int mpicrypt_file_open_data(mpicrypt_opened_t *file, int flags, unsigned mode)
     int fd = open(file->path, flags | (file->subject->found ? O_NOFOLLOW : 0) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
                   mode);                /* it may be a FIFO or a device */
 
-    file->found = (mpicrypt_opening_t){.name = file->path, .path = file->path, .posix = &file->posix, .error = &file->error};
+    file->found = (mpicrypt_opening_t){.path = file->path, .posix = &file->posix, .error = &file->error};
     ompi_common_cryptmpio_posix_init(&file->posix, fd, O_RDONLY != (flags & O_ACCMODE));
     return fd < 0 ? failed(file, strerror(errno), "") : MPICRYPT_OK;
 }
@@ -154,7 +154,16 @@ int mpicrypt_file_proved(const mpicrypt_opened_t *file)
 
 /* ---- opening ---- */
 
-int mpicrypt_file_take(const mpicrypt_opened_t *file, bool alone) { return said(file, mpicrypt_opening_take(&file->found, alone)); }
+int mpicrypt_file_take(mpicrypt_opened_t *file, bool alone)
+{
+    int status = mpicrypt_opening_take(&file->found, alone);
+
+    if (!file->found.busy) {
+        return said(file, status);
+    }
+    mpicrypt_file_finds(file->subject, MPICRYPT_FILE_IS_BUSY);
+    return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", file->path, file->error.text);
+}
 
 int mpicrypt_file_open_engine(const mpicrypt_file_choices_t *options, const char *path, bool may_write, mpicrypt_opened_t *file)
 {
@@ -206,7 +215,7 @@ int mpicrypt_file_open_verified(const mpicrypt_file_choices_t *options, const ch
         return code;
     }
     if (NULL == file->file) {
-        code = mpicrypt_file_says(file->subject, &file->error);
+        code = mpicrypt_file_says(file->subject, path, &file->error);
     } else if (options->sealed || NULL != options->root) {
         code = demand_seal(options, file);
     }
@@ -236,6 +245,6 @@ int mpicrypt_file_failed(const mpicrypt_opened_t *file, const opal_cryptfile_out
 {
     mpicrypt_file_error_t error;
 
-    (void) mpicrypt_fail_engine(&error, file->path, file->file, outcome);
-    return mpicrypt_file_says(file->subject, &error);
+    (void) mpicrypt_fail_engine(&error, NULL, file->file, outcome);
+    return mpicrypt_file_says(file->subject, file->path, &error);
 }

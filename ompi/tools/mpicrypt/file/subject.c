@@ -3,7 +3,6 @@
  *
  * One of the files that `mpicrypt file` works on: what was found, what it is called, and what to do about it.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "file.h"
@@ -55,25 +54,23 @@ static mpicrypt_file_state_t state_of(const mpicrypt_file_error_t *error)
         [MPICRYPT_FILE_ERR_FORMAT] = MPICRYPT_FILE_IS_OTHER,
     };
     const size_t status = (size_t) error->status;
-    const bool busy = MPICRYPT_FILE_ERR_IO == error->status && (EBUSY == error->os_error || ESTALE == error->os_error);
 
-    return busy ? MPICRYPT_FILE_IS_BUSY
-           : status < sizeof(states_of) / sizeof(states_of[0]) && 0 != states_of[status] ? states_of[status] : MPICRYPT_FILE_HAS_ERROR;
+    return status < sizeof(states_of) / sizeof(states_of[0]) && 0 != states_of[status] ? states_of[status] : MPICRYPT_FILE_HAS_ERROR;
 }
 
-int mpicrypt_file_says(mpicrypt_file_subject_t *subject, const mpicrypt_file_error_t *error)
+int mpicrypt_file_says(mpicrypt_file_subject_t *subject, const char *path, const mpicrypt_file_error_t *error)
 {
     mpicrypt_file_finds(subject, state_of(error));
     return subject->found && MPICRYPT_FILE_ERR_PLAIN == error->status ? MPICRYPT_FAILED
-                                                                     : mpicrypt_error(MPICRYPT_FAILED, "%s", error->text);
+                                                                     : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, error->text);
 }
 
 int mpicrypt_file_refused(mpicrypt_file_subject_t *subject, const char *path, int status, int rc, const opal_crypt_why_t *why)
 {
     mpicrypt_file_error_t error;
 
-    (void) mpicrypt_fail_refused(&error, status, rc, path, why);
-    return mpicrypt_file_says(subject, &error);
+    (void) mpicrypt_fail_refused(&error, status, rc, NULL, why);
+    return mpicrypt_file_says(subject, path, &error);
 }
 
 /* ---- by name and beginning ---- */
