@@ -229,6 +229,19 @@ summary "2 files: 1 whole, 1 busy"
 eval "exec ${HOLDER[1]}>&-"
 wait "$holder"
 status 0 file check "$(here zoo/whole)"
+mkdir overwritten
+copy zoo/whole overwritten/beginning
+poke overwritten/beginning 3
+cp plain overwritten/plain
+if python3 -c 'import os; os.getxattr("overwritten/beginning", "user.mpicrypt.map")' 2> /dev/null; then
+    for verb in check "verify --recursive"; do
+        status 1 file $verb --json "$(here overwritten)"
+        states beginning=forged plain="not encrypted"
+        complained "$(here overwritten)/beginning: it has the attribute of an encrypted file, but does not begin like one"
+    done
+else
+    echo "not tried: this file system has no attributes"
+fi
 
 echo "--- in place"
 rm -rf place
