@@ -91,21 +91,32 @@ says_and_fails "mpicrypt file: ${deep}made: at offset 4096: bytes were changed" 
 says_and_fails "made: it is encrypted under label lab, and other is expected" mpicrypt file cat made --label other
 for label in .lab l/b "$(printf '%065d' 0)"; do
     rc=0; mpicrypt file cat made --label "$label" > out 2> said || rc=$?
-    [ $rc = 2 ] && grep -qF -- "--label: a label is 1 to 64 letters, digits, dots, dashes and underscores: '$label'" said && [ ! -s out ] \
-        || fail "label '$label': $rc"
+    [ $rc = 2 ] && grep -qF -- "--label: a label has 1 to 64 letters, digits, dots, dashes and underscores, and does not begin with a dot: $label" said \
+        && [ ! -s out ] || fail "label '$label': $rc"
 done
+for root in 00 "$(printf '%064d' 0)x" "$(printf '%063dg' 0)"; do      # before any file is looked for
+    for command in "cat nothing" "decrypt nothing -" "verify nothing"; do
+        rc=0; mpicrypt file $command --root "$root" > out 2> said || rc=$?
+        [ $rc = 2 ] && grep -qF -- "--root: 64 hexadecimal digits" said && [ ! -s out ] || fail "$command --root $root: $rc"
+    done
+done
+says_and_fails "nothing: No such file or directory" mpicrypt file cat nothing
+mkdir -m 700 empty
+rc=0; OMPI_MCA_mca_base_component_path=$CASE_DIR/empty mpicrypt file cat made > out 2> said || rc=$?
+[ $rc = 3 ] && grep -qF "no aead component was found" said && [ ! -s out ] || fail "without components: status $rc: $(cat said)"
 says_and_fails "made: it is not sealed" mpicrypt file cat made --sealed
 root=$(mpicrypt file seal made | grep -oE '[0-9a-f]{64}' | head -n 1)
 must mpicrypt file cat made --root "$root" > out
 must cmp plain out
+says_and_fails "its seal has another root than is expected" mpicrypt file cat made --root "$(printf '%064d' 7)"
 copy made bad
 truncate -s -4096 bad
 for command in "cat bad" "decrypt bad -"; do            # a seal counts, even if nobody asked for one
     says_and_fails "bad: the seal does not hold" mpicrypt file $command
     must test ! -s out
 done
+says_and_fails "bad: it is encrypted under label lab, and other is expected" mpicrypt file cat bad --label other --sealed
 says_and_fails "its seal has another root than is expected" mpicrypt file decrypt made - --root "$(printf '%064d' 7)"
-mkdir -m 700 empty
 says_and_fails "there is no keystore" mpicrypt file cat made --keystore-dir "$CASE_DIR/nowhere"
 OMPI_MCA_crypt_keystore_dir=$CASE_DIR/nowhere must mpicrypt file cat made --keystore-dir "$CASE_DIR/keys" > out
 must cmp plain out

@@ -102,6 +102,10 @@ static int check_options(const mpicrypt_file_command_t *command, int count)
     if (NULL != with.root && (with.recursive || (NULL != command->of_one && 1 != count))) {
         return mpicrypt_error(MPICRYPT_USAGE, "--root is for one file");
     }
+    if (NULL != with.root && !opal_cryptfile_seal_parse(with.root, with.wanted)) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--root: 64 hexadecimal digits");
+    }
+    with.sealed = with.sealed || NULL != with.root;
     if (with.threads < 1 || with.threads > MPICRYPT_FILE_THREADS_MAX) {
         return mpicrypt_error(MPICRYPT_USAGE, "--threads: %zu is not between 1 and %d", with.threads, MPICRYPT_FILE_THREADS_MAX);
     }

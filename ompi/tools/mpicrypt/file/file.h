@@ -79,17 +79,19 @@ typedef struct mpicrypt_file_choices {
     bool sparse;                        /* encrypt: blocks of zeros become holes */
     bool json;
     bool go_on;                         /* go on without a keystore, after a message */
-    bool sealed;                        /* demand a seal */
+    bool sealed;                        /* demand a seal; with a root, too */
     bool new_key;                       /* cp: with new data keys */
     bool alone;                         /* exclusive: no other process may have the file open; else shared */
     bool anew;                          /* seal: even if the previous seal does not fit */
-    const char *root;                   /* demand this hash; NULL: any */
+    const char *root;                   /* of the seal that is demanded; NULL: any */
+    uint8_t wanted[OPAL_CRYPT_HASH_BYTES];      /* the same */
     const char *to;                     /* encrypt, decrypt: the directory of the new files */
     bool in_place;                      /* encrypt, decrypt: the new file replaces the old one */
     bool recursive, quiet;
     bool verdict;                       /* check: no tables */
     size_t threads;
     const char *range;                  /* cat: which bytes; NULL: all */
+    bool secret;                        /* cat: no plaintext outside of secret memory; label and seal count */
 } mpicrypt_file_choices_t;
 
 typedef struct mpicrypt_opened {
@@ -113,7 +115,7 @@ typedef struct mpicrypt_opened {
 int mpicrypt_file_open_engine(const mpicrypt_file_choices_t *options, const char *path, bool may_write, mpicrypt_opened_t *file);
 
 /* As mpicrypt_file_open_engine, and refuse a file whose map does not verify, or which lacks
- * the seal that the options demand. */
+ * the seal that the options demand; for cat also one under another label, or that differs from its seal. */
 int mpicrypt_file_open_verified(const mpicrypt_file_choices_t *options, const char *path, bool may_write,
                                 mpicrypt_opened_t *file);
 

@@ -16,6 +16,8 @@
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
+enum { SECRET_PART_BYTES = 1 << 20 };   /* read by one call of the system, as libmpicrypt_file does */
+
 static const opal_aead_module_t *provider(void *arg, opal_aead_cipher_t cipher)
 {
     static pthread_mutex_t selects = PTHREAD_MUTEX_INITIALIZER;         /* providers share memory for their versions */
@@ -45,9 +47,13 @@ static int said(const mpicrypt_opened_t *file, int status)
 int mpicrypt_file_engine(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file, opal_cryptfile_map_t *map,
                          opal_cryptfile_key_t *keys)
 {
-    const opal_cryptfile_of_t of = {&file->posix.super, provider, (void *) (uintptr_t) &options->keystore, 0};
+    const opal_cryptfile_of_t of = {&file->posix.super, provider, (void *) (uintptr_t) &options->keystore,
+                                    options->secret ? SECRET_PART_BYTES : 0};
     int rc = opal_cryptfile_create(&of, &file->file);
 
+    if (OPAL_CRYPT_OK == rc && options->secret) {
+        opal_cryptfile_work_secret(file->file);
+    }
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_use(file->file, map, keys);
     }
@@ -197,13 +203,13 @@ int mpicrypt_file_demand(mpicrypt_opened_t *file, const uint8_t *wanted)
     return said(file, status);
 }
 
-static int demand_seal(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file)
+static int expect(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file)
 {
-    uint8_t wanted[OPAL_CRYPT_HASH_BYTES];
+    int code = options->secret && NULL != options->label ? said(file, mpicrypt_opening_label(&file->found, file->map, options->label))
+                                                         : MPICRYPT_OK;
 
-    return NULL != options->root && !opal_cryptfile_seal_parse(options->root, wanted)
-               ? mpicrypt_error(MPICRYPT_USAGE, "--root: 64 hexadecimal digits")
-               : mpicrypt_file_demand(file, NULL == options->root ? NULL : wanted);
+    return MPICRYPT_OK != code || !(options->sealed || (options->secret && file->found.sealed))
+               ? code : mpicrypt_file_demand(file, NULL == options->root ? NULL : options->wanted);
 }
 
 int mpicrypt_file_open_verified(const mpicrypt_file_choices_t *options, const char *path, bool may_write,
@@ -214,11 +220,7 @@ int mpicrypt_file_open_verified(const mpicrypt_file_choices_t *options, const ch
     if (MPICRYPT_OK != code) {
         return code;
     }
-    if (NULL == file->file) {
-        code = mpicrypt_file_says(file->subject, path, &file->error);
-    } else if (options->sealed || NULL != options->root) {
-        code = demand_seal(options, file);
-    }
+    code = NULL == file->file ? mpicrypt_file_says(file->subject, path, &file->error) : expect(options, file);
     if (MPICRYPT_OK != code) {
         mpicrypt_file_close_engine(file);
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "lib/mpicrypt_file/sentences.h"
 #include "lib/mpicrypt_file/settings.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 
@@ -88,26 +89,21 @@ static int range_parse(const char *path, const char *range, uint64_t end, uint64
 int mpicrypt_file_cat(const mpicrypt_file_choices_t *options, const char *path)
 {
     if (NULL != options->label && !opal_cryptfile_key_label_valid(options->label)) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--label: a label is 1 to %d letters, digits, dots, dashes and underscores: '%s'",
-                              OPAL_CRYPTFILE_KEY_LABEL_MAX, options->label);
+        return mpicrypt_error(MPICRYPT_USAGE, "--label: %s: %s", mpicrypt_sentence("file-label"), options->label);
     }
-    ompi_common_cryptmpio_posix_on_wait(NULL, mpicrypt_settings_lock_timeout());
+    mpicrypt_file_choices_t with = *options;
     uint8_t *memory = opal_crypt_secmem_alloc(STREAM_BYTES);
     opal_cryptfile_outcome_t first = {.rc = OPAL_CRYPT_OK};
     mpicrypt_opened_t file;
     uint64_t from, to;
+
+    with.secret = true;
+    ompi_common_cryptmpio_posix_on_wait(NULL, mpicrypt_settings_lock_timeout());
     int code = NULL == memory ? mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(ENOMEM))
-                              : mpicrypt_file_open_verified(options, path, false, &file);
+                              : mpicrypt_file_open_verified(&with, path, false, &file);
 
     if (MPICRYPT_OK == code) {
-        opal_cryptfile_work_secret(file.file);
-        if (NULL != options->label && MPICRYPT_FILE_OK != mpicrypt_opening_label(&file.found, file.map, options->label)) {
-            code = mpicrypt_file_says(file.subject, &file.error);
-        }
-        if (MPICRYPT_OK == code && file.found.sealed && !options->sealed && NULL == options->root) {
-            code = mpicrypt_file_demand(&file, NULL);       /* what is sealed must match its seal, whatever was asked for */
-        }
-        code = MPICRYPT_OK == code ? range_parse(path, options->range, file.bytes, &from, &to) : code;
+        code = range_parse(path, options->range, file.bytes, &from, &to);
         if (MPICRYPT_OK == code && !pour(&file, from, to, memory, &first)) {
             code = OPAL_CRYPT_OK != first.rc ? mpicrypt_file_failed(&file, &first)
                                              : mpicrypt_error(MPICRYPT_FAILED, "standard output: %s", strerror(errno));
