@@ -242,6 +242,13 @@ if python3 -c 'import os; os.getxattr("overwritten/beginning", "user.mpicrypt.ma
 else
     echo "not tried: this file system has no attributes"
 fi
+# The storage's errors have their place, and no other process is blamed for them.
+for error in "5 Input/output error" "110 Connection timed out" "116 Stale file handle"; do
+    status 1 env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$(here zoo/whole)" STEP_HOW=unread STEP_FROM="$(data_at zoo/whole 0)" \
+        STEP_ERRNO="${error%% *}" STEP_LOG="$CASE_DIR/unread.log" mpicrypt file verify --json "$(here zoo/whole)" --keystore-dir "$CASE_DIR/keys"
+    states whole=error
+    complained "$(here zoo/whole): at offset 0: ${error#* }"
+done
 
 echo "--- in place"
 rm -rf place

@@ -8,7 +8,7 @@
  *              cut       the same; but if that is a write, nine tenths of its first piece are done: for a map, more
  *                        than a new one shares with the old one
  *              full      that call and all later ones find no space
- *              unread    the first bytes of the file cannot be read
+ *              unread    the first bytes of the file cannot be read; or those from STEP_FROM on, for the reason STEP_ERRNO
  *              do        before each of the calls a shell runs STEP_DO, with its name in STEP
  *   STEP_LOG   gets a line when it has happened
  *   STEP_NO_EXCHANGE   the file system cannot exchange two names
@@ -128,9 +128,11 @@ ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t at) __a
 
 ssize_t preadv(int fd, const struct iovec *vector, int count, off_t at)
 {
-    if (0 == at && is_so("unread") && is_meant_fd(fd)) {
+    const char *from = getenv("STEP_FROM"), *reason = getenv("STEP_ERRNO");
+
+    if (is_so("unread") && (NULL == from ? 0 == at : at >= atoll(from)) && is_meant_fd(fd)) {
         say("preadv");
-        errno = EIO;
+        errno = NULL == reason ? EIO : atoi(reason);
         return -1;
     }
     return REAL("preadv", ssize_t (*)(int, const struct iovec *, int, off_t))(fd, vector, count, at);
