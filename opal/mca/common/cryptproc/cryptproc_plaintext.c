@@ -10,7 +10,6 @@
  * anything that copies like it fails the self-test of the aead framework.
  */
 #include "cryptproc_internal.h"
-#include "opal/mca/aead/aead_util.h"
 
 #include <string.h>
 
@@ -31,6 +30,19 @@ static int key_init(opal_aead_cipher_t cipher, const uint8_t *raw, void *key)
 static void key_wipe(void *key)
 {
     (void) key;
+}
+
+static int context_new(opal_aead_context_t **context)
+{
+    static char one;                /* shared by all: it has no contents */
+
+    *context = (opal_aead_context_t *) &one;
+    return OPAL_AEAD_OK;
+}
+
+static void context_free(opal_aead_context_t *context)
+{
+    (void) context;
 }
 
 static int copy_in(opal_aead_context_t *context, const void *key, const uint8_t *nonce, const void *aad,
@@ -57,8 +69,8 @@ static const opal_aead_module_t plaintext = {
     .key_bytes = OPAL_AEAD_KEY_ALIGN,
     .key_init = key_init,
     .key_wipe = key_wipe,
-    .context_new = opal_aead_no_context_new,
-    .context_free = opal_aead_no_context_free,
+    .context_new = context_new,
+    .context_free = context_free,
     .seal = copy_in,
     .open = copy_out
 };
