@@ -170,14 +170,14 @@ static void blocks(void)
     mt_group("blocks swapped, with and without their entries");
 }
 
-/* By one process, in one call: no block's room is used for another one. */
+/* By one process, in a call of 64 KiB, which has a room for each block: none is used for another one. */
 static void overwrite(void)
 {
     MPI_File f;
 
     MT_MPI(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, MPI_INFO_NULL, &f));
     if (0 == mt_rank) {
-        MT_MPI(MPI_File_write_at(f, 0, text, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+        MT_MPI(MPI_File_write_at(f, 0, text, 65536, MPI_BYTE, MPI_STATUS_IGNORE));
     }
     MT_MPI(MPI_File_close(&f));
 }
