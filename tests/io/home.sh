@@ -97,7 +97,6 @@ must job old
 
 [ "$1" != mounted ] || {
     echo "--- root is nobody"
-    chown 4712 /srv/x/squash
     chmod 700 /srv/x/squash
     must_refuse "nobody (root_squash)" env OMPI_MCA_crypt_psk_file=/mnt/squash/psk \
         "$SRC/tests/vcluster" mpirun -n 3 --map-by ppr:1:node "$program" make "$CASE_DIR/plain" "$CASE_DIR/files/output" 0

@@ -60,36 +60,35 @@ psk=$CASE_DIR/psk
 # The variables of OpenSSL go where those of Open MPI do.
 sed -i '/^HOME=/i OPENSSL_CONF='"$OPENSSL_CONF"'\nOPENSSL_MODULES='"$OPENSSL_MODULES" "$CASE_DIR/with"
 report=$CASE_DIR/report.json
-# sealed METHOD BITS: the last job's report
+# sealed METHOD BITS pml|btl: the last job's report
 sealed() {
-    python3 - "$report" "$1" "AES-$2-GCM" <<'END' || fail "its report: $(cat "$report")"
+    python3 - "$report" "$1" "AES-$2-GCM" "$3" <<'END' || fail "its report: $(cat "$report")"
 import json, sys
 
 r = json.load(open(sys.argv[1]))
 assert r["authentication"] == sys.argv[2] and r["cipher"] == sys.argv[3], r
 assert r["providers"].startswith("OpenSSL ") and r["providers"].endswith("(2)"), r
-assert r["sealed_peers"] == 2 and r["sealed_bytes"] == r["opened_bytes"] > 0, r
-assert r["chopped_sent"] == r["chopped_received"] > 0 and r["authentication_failures"] == 0, r
+assert r["sealed_peers"] == 2 and min(r["sealed_bytes"], r["opened_bytes"]) > 0 and r["authentication_failures"] == 0, r
+assert r["key_agreement"] == "P-256", r
+if sys.argv[4] == "pml":
+    assert r["sealed_bytes"] == r["opened_bytes"], r
+    assert r["chopped_sent"] == r["chopped_received"] > 0, r
+else:
+    assert r["transport"] == "btl, TLS 1.3", r
 END
 }
 
+pml=(crypt_auth=psk "crypt_psk_file=$psk" crypt_fips=1 crypt_transport=pml)
+btl=(crypt_auth=psk "crypt_psk_file=$psk" crypt_fips=1)         # what a user gets
 for bits in 128 192 256; do
-    set_both crypt_auth=psk "crypt_psk_file=$psk" crypt_fips=1 "crypt_key_bits=$bits" "crypt_report=json:$report"
-    runs "psk, AES-$bits-GCM"
-    sealed psk $bits
+    set_both "${pml[@]}" "crypt_key_bits=$bits" "crypt_report=json:$report"
+    runs "pml, AES-$bits-GCM"
+    sealed psk $bits pml
 done
-# The sealed transport.
-btl=(crypt_auth=psk "crypt_psk_file=$psk" crypt_fips=1 crypt_transport=btl)
 for bits in 128 256; do
     set_both "${btl[@]}" "crypt_key_bits=$bits" "crypt_report=json:$report"
-    program=$(mpi_program mpi p2p_empty) runs "btl, AES-$bits-GCM"
-    python3 - "$report" "AES-$bits-GCM" <<'END' || fail "its report: $(cat "$report")"
-import json, sys
-
-r = json.load(open(sys.argv[1]))
-assert r["transport"] == "btl, TLS 1.3" and r["key_agreement"] == "P-256" and r["cipher"] == sys.argv[2], r
-assert r["sealed_peers"] == 2 and r["sealed_bytes"] > 0 and r["authentication_failures"] == 0, r
-END
+    runs "btl, AES-$bits-GCM"
+    sealed psk $bits btl
 done
 set_both "${btl[@]}" btl_crypt_pq=require
 refused "X25519MLKEM768 under crypt_fips=1" "X25519MLKEM768 (btl_crypt_pq=require) under crypt_fips=1"
@@ -107,7 +106,7 @@ if OPENSSL_CONF= sh "$SRC/tests/unit/x509_ca.sh" "$CASE_DIR/ca"; then
         set_both crypt_auth=x509 "crypt_x509_cert=$CASE_DIR/ca/$kind.pem" "crypt_x509_key=$CASE_DIR/ca/$kind.key" \
             "crypt_x509_ca=$CASE_DIR/ca/ca.pem" crypt_fips=1 "crypt_report=json:$report"
         runs "x509: $kind"
-        sealed x509 128
+        sealed x509 128 btl
     done
 fi
 
