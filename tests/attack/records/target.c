@@ -59,6 +59,7 @@ int main(int argc, char **argv)
         MT_MPI(MPI_Put(data, ROOM, MPI_BYTE, 1 - mt_rank, 0, ROOM, MPI_BYTE, win));
         MT_MPI(MPI_Win_fence(0, win));
         MT_CHECK(0 == memcmp(window, data, ROOM), "round %d: wrong bytes", round);
+        MT_MPI(MPI_Win_fence(0, win));          /* both have looked before the next put */
     }
     MT_MPI(MPI_Win_free(&win));
     return mt_end();
