@@ -49,12 +49,15 @@ int ompi_common_cryptmpio_probe_begin(ompi_common_cryptmpio_file_t *state)
 
 int ompi_common_cryptmpio_probe_lock(ompi_common_cryptmpio_file_t *state)
 {
+    opal_crypt_why_t why;
     bool is_free = false;
 
-    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &is_free) || is_free) {
-        return ompi_common_cryptmpio_show_errno(state, "file-locks", is_free ? 0 : errno);
+    if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_lock_test(&state->posix, OMPI_CRYPTMPIO_LOCK_PROBE, &is_free)) {
+        return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
-    return MPI_SUCCESS;
+    return !is_free ? MPI_SUCCESS
+           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_LIBRARY, "file-locks",
+                                                                 "this process could take the lock that another node holds"), &why);
 }
 
 /* ---- the probe file ---- */
