@@ -50,6 +50,8 @@ convert=$(mpi_program io convert)
 head -c 100000 /dev/urandom > "$CASE_DIR/plain"
 
 says "a node does not see what other nodes wrote" run_io 4 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/mnt/refused"
+says "writers on several nodes: NOT safe: node1 read an old " "$PREFIX/bin/mpicrypt" doctor --mpirun "$SRC/tests/vcluster mpirun" --path "$CASE_DIR/mnt"
+[ -z "$(vcluster exec node0 ls -A "$CASE_DIR/mnt" | grep mpicrypt-doctor)" ] || fail "doctor has left files"
 must vcluster mpirun -n 2 --host node0:2 "$convert" write "$CASE_DIR/plain" "$CASE_DIR/mnt/alone"
 must run_io 4 "$convert" read "$CASE_DIR/plain" "$CASE_DIR/mnt/alone"
 must vcluster exec node1 python3 -c "

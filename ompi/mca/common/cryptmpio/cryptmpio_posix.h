@@ -120,6 +120,22 @@ int ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *
 /* Are these bytes free of others' locks, shared or exclusive? */
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free);
 
+/* ---- what a node sees of others' writes (cryptmpio_posix_pages.c) ---- */
+
+#define OMPI_CRYPTMPIO_PAGES_MAX 4
+
+typedef enum {
+    OMPI_CRYPTMPIO_SEEN_RIGHT,
+    OMPI_CRYPTMPIO_SEEN_ERROR,          /* errno; it is ESTALE for the following two */
+    OMPI_CRYPTMPIO_SEEN_SIZE,           /* another size */
+    OMPI_CRYPTMPIO_SEEN_BYTES           /* other bytes */
+} ompi_common_cryptmpio_seen_t;
+
+/* Write `value` pages filled with `value`, or check that the file has these, and no more. */
+ompi_common_cryptmpio_seen_t ompi_common_cryptmpio_posix_pages(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value);
+/* The same under the lock PROBE, which is released afterwards. */
+ompi_common_cryptmpio_seen_t ompi_common_cryptmpio_posix_pages_locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value);
+
 #pragma GCC visibility pop
 
 #endif

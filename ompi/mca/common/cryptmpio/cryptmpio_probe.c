@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BYTES = 4096, NAME_BYTES = PATH_MAX + 40 };
+enum { NAME_BYTES = PATH_MAX + 40 };
 
 int ompi_common_cryptmpio_probe_begin(ompi_common_cryptmpio_file_t *state)
 {
@@ -62,36 +62,9 @@ int ompi_common_cryptmpio_probe_lock(ompi_common_cryptmpio_file_t *state)
 
 /* ---- the probe file ---- */
 
-/* Under the lock: write `value` pages filled with `value`, or check that they are there. */
-static bool pages(opal_cryptfile_storage_t *storage, bool writing, uint8_t value)
+static bool locked(ompi_common_cryptmpio_posix_t *probe, bool writing, uint8_t value)
 {
-    uint8_t bytes[2 * BYTES];
-    const opal_cryptfile_extent_t extent = {0, bytes, (size_t) value * BYTES};
-    uint64_t size = 0;
-
-    memset(bytes, writing ? value : 0, sizeof(bytes));
-    int rc = writing ? storage->write(storage, &extent, 1) : storage->read(storage, &extent, 1);
-    rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &size) : rc;
-    if (OPAL_CRYPT_OK == rc) {
-        errno = ESTALE;
-    }
-    return OPAL_CRYPT_OK == rc && size == extent.count && value == bytes[0] && value == bytes[extent.count - 1];
-}
-
-static bool locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value)
-{
-    opal_cryptfile_storage_t *storage = &posix->super;
-
-    if (OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1, writing)) {
-        return false;
-    }
-    bool right = pages(storage, writing, value);
-    int error = errno;
-    if (OPAL_CRYPT_OK != storage->unlock(storage, OMPI_CRYPTMPIO_LOCK_PROBE, 1)) {
-        return false;
-    }
-    errno = error;
-    return right;
+    return OMPI_CRYPTMPIO_SEEN_RIGHT == ompi_common_cryptmpio_posix_pages_locked(probe, writing, value);
 }
 
 static int failed(const ompi_common_cryptmpio_file_t *state, bool right)

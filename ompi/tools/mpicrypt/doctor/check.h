@@ -3,7 +3,8 @@
  *
  * The half of `mpicrypt doctor` that runs on the nodes.  Verb `check` looks at
  * one node, without MPI, since MPI may be what is broken; verb `meet` is an MPI
- * job, plain, in which the nodes authenticate each other.  A report:
+ * job, plain, in which the nodes authenticate each other, and verb `path` (rank/path.h)
+ * another one.  A report:
  *
  *     @mpicrypt report HOST
  *     @mpicrypt finding HOST\tSTATE\tCHECK\tREMEDY\tDETAIL    ...
@@ -67,5 +68,8 @@ opal_crypt_local_t *mpicrypt_check_keys(mpicrypt_report_t *report, uint32_t rank
 /* Verbs: an exit code. */
 int mpicrypt_mpi_check_verb(const mpicrypt_names_t *directories);
 int mpicrypt_mpi_meet_verb(void);                               /* rank/meet.c */
+
+/* All ranks call it, and rank 0 writes all reports, so that they are not mixed: rank/meet.c */
+void mpicrypt_mpi_print_reports(const mpicrypt_report_t *mine);
 
 #endif

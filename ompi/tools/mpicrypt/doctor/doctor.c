@@ -7,6 +7,10 @@
  *     2. meet    a plain MPI job, in which the nodes authenticate each other
  *     3. nodes   the same with pml=crypt: does an encrypted job run?
  *
+ * or, with --path, nothing but
+ *
+ *     path       a plain MPI job, in which the nodes find out what the file system of a directory does between them
+ *
  * 2 is for several nodes (--mpirun).  All are started by a launcher, as a job is: it may change
  * where Open MPI looks for components.
  */
@@ -20,7 +24,7 @@
 #include "doctor.h"
 #include "mpicrypt_launch.h"
 
-static const char *mpirun, *mapping, *program;
+static const char *mpirun, *mapping, *program, *path;
 static bool here;                       /* one process, by the mpirun of the PATH; with mpirun NULL, by no launcher */
 static mpicrypt_names_t directories;
 static bool json, all;
@@ -34,6 +38,9 @@ static const mpicrypt_option_t options[] = {
      "--ntasks-per-node=1."},
     {"dir", MPICRYPT_NAMES, "LIST", "-", &directories,
      "Directories for encrypted files: do they support extended attributes and locks?"},
+    {"path", MPICRYPT_TEXT, "DIR", NULL, &path,
+     "Find out, in a minute, what the file system of this directory does between the nodes, and nothing else: may other nodes read a "
+     "file, and may one process, several on one node or several nodes write it? Makes small files there, and deletes them."},
     {"all", MPICRYPT_FLAG, NULL, NULL, &all, "Print passed checks, too."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print all findings as JSON."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &program,
@@ -54,6 +61,9 @@ static void make_command(const char *verb, mpicrypt_words_t *command)
     mpicrypt_words_add(command, "%s", verb);
     if (0 == strcmp(verb, "nodes")) {           /* a command line may have another PML than the environment */
         mpicrypt_words_add(command, "--pml=crypt");
+    }
+    if (0 == strcmp(verb, "path")) {
+        mpicrypt_words_add(command, "--io-dir=%s", path);
     }
     if (0 != strcmp(verb, "check")) {
         return;
@@ -228,8 +238,8 @@ static int job(mpicrypt_findings_t *findings, const char *verb, const char *pml,
     }
     int rc = run_step(verb, &settings, &command, &result);
     if (MPICRYPT_OK == rc) {
-        bool complete = 0 == strcmp(verb, "meet") ? take_reports(findings, result.out)
-                                                  : NULL != strstr(result.out, "@mpicrypt done");
+        bool complete = 0 != strcmp(verb, "nodes") ? take_reports(findings, result.out)
+                                                   : NULL != strstr(result.out, "@mpicrypt done");
         if (0 != result.code || !complete) {
             job_failed(findings, name, &command, &result, remedy);
         } else if (0 == strcmp(pml, "crypt")) {
@@ -250,6 +260,10 @@ static int examine(mpicrypt_findings_t *findings)
         here = true;
         mpirun = "mpirun";
         mapping = NULL == mapping ? "-n 1" : mapping;
+    }
+    if (NULL != path) {
+        all = true;
+        return job(findings, "path", "ob1", "path", "The job that tests the directory did not end well. Its messages are above.");
     }
     int rc = check(findings);
     if (MPICRYPT_OK != rc) {
@@ -299,7 +313,7 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_doctor_verb = {
     .name = "doctor",
     .summary = "check whether encrypted jobs can run on these nodes",
-    .synopsis = "[--mpirun COMMAND] [--dir LIST] [OPTION]...",
+    .synopsis = "[--mpirun COMMAND] [--dir LIST | --path DIR] [OPTION]...",
     .description =
         "Checks what an encrypted job started from here needs, with its parameters, and names a remedy for each "
         "failure: version and components of ompi-crypt and where Open MPI looks for them, misspelt parameters and "
@@ -307,13 +321,14 @@ const mpicrypt_verb_t mpicrypt_doctor_verb = {
         "and core files, parameters that would let messages bypass the encryption, directories for encrypted files.\n\n"
         "What it checks is started by a launcher, as a job is, and finally it runs an encrypted job: on this node by the "
         "mpirun of the PATH. With --mpirun it checks every node, and lets the nodes authenticate each other. Nodes with the "
-        "same finding are listed together.\n\n"
+        "same finding are listed together. With --path it does nothing of this, and tests a file system.\n\n"
         "The exit status is 0 if nothing failed (warnings do not count), 1 if something failed, 3 if no node "
         "reported.",
     .options = options,
     .examples =
         "mpicrypt doctor --all\n"
         "mpicrypt doctor --mpirun 'mpirun --hostfile hosts' --dir /scratch/me\n"
+        "mpicrypt doctor --mpirun 'mpirun --hostfile hosts' --path /scratch/me\n"
         "mpicrypt doctor --mpirun 'srun --mpi=pmix' --json",
     .run = run
 };

@@ -116,8 +116,7 @@ static void check_peers(mpicrypt_report_t *report, const opal_crypt_local_t *loc
     free(bytes);
 }
 
-/* Only rank 0 writes, so that reports are not mixed. */
-static void print_reports(const mpicrypt_report_t *mine)
+void mpicrypt_mpi_print_reports(const mpicrypt_report_t *mine)
 {
     mpicrypt_report_t *report = mpicrypt_mpi_memory(sizeof(*report));
 
@@ -146,7 +145,7 @@ int mpicrypt_mpi_meet_verb(void)
     opal_crypt_local_t *local = mpicrypt_check_keys(&unseen, (uint32_t) mpicrypt_mpi_rank);
     check_peers(&report, local);
     mpicrypt_report_end(&report);
-    print_reports(&report);
+    mpicrypt_mpi_print_reports(&report);
     if (NULL != local) {
         opal_crypt_local_destroy(local);
     }

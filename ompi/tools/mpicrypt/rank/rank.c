@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "path.h"
 #include "rank.h"
 #include "ompi/tools/mpicrypt/doctor/check.h"
 
@@ -42,7 +43,7 @@ static const mpicrypt_option_t options[] = {
     {"workload", MPICRYPT_TEXT, "NAME", "tile", &mpicrypt_mpi_job.io.workload, "io: what to do."},
     {"access", MPICRYPT_TEXT, "NAME", "row", &mpicrypt_mpi_job.io.access, "io: who has which bytes."},
     {"op", MPICRYPT_TEXT, "NAME", "write", &mpicrypt_mpi_job.io.op, "io: write, overwrite, read or run."},
-    {"io-dir", MPICRYPT_TEXT, "DIR", ".", &mpicrypt_mpi_job.io.directory, "io: where the files are."},
+    {"io-dir", MPICRYPT_TEXT, "DIR", ".", &mpicrypt_mpi_job.io.directory, "io: where the files are; path: what is tested."},
     {"label", MPICRYPT_TEXT, "LABEL", NULL, &mpicrypt_mpi_job.io.label, "io: encrypt them."},
     {"algorithm", MPICRYPT_TEXT, "NAME", "aes-128-gcm", &mpicrypt_mpi_job.io.algorithm, "io: so."},
     {"data", MPICRYPT_COUNT, "BYTES", "1048576", &mpicrypt_mpi_job.io.data, "io: of each rank."},
@@ -183,7 +184,7 @@ static const struct {
     {"bcast", &mpicrypt_mpi_bcast, NULL}, {"alltoall", &mpicrypt_mpi_alltoall, NULL}, {NULL, NULL, NULL}
 };
 
-static int run(const char *verb)
+static int run(const char *verb, int helper)
 {
     for (int i = 0; NULL != patterns[i].verb; ++i) {
         if (0 == strcmp(verb, patterns[i].verb)) {
@@ -200,6 +201,8 @@ static int run(const char *verb)
         mpicrypt_mpi_seal_verb();
     } else if (0 == strcmp(verb, "io")) {
         mpicrypt_mpi_io();
+    } else if (0 == strcmp(verb, "path")) {
+        mpicrypt_mpi_path(helper);
     } else if (0 == strcmp(verb, "meet")) {
         return mpicrypt_mpi_meet_verb();
     } else {
@@ -227,6 +230,7 @@ int main(int argc, char **argv)
     if (MPICRYPT_OK != rc) {
         return rc;
     }
+    int helper = 0 == strcmp(argv[1], "path") ? mpicrypt_path_helper(mpicrypt_mpi_job.io.directory) : -1;
     bool pinned = mpicrypt_mpi_pin(mpicrypt_mpi_rank_of_launcher());
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &mpicrypt_mpi_rank);
@@ -236,7 +240,7 @@ int main(int argc, char **argv)
     }
     mpicrypt_mpi_check();
     mpicrypt_mpi_messages_start(mpicrypt_mpi_job.socket ? 0 : mpicrypt_mpi_job.seal_bits, mpicrypt_mpi_job.bare);
-    rc = run(argv[1]);
+    rc = run(argv[1], helper);
     MPI_Finalize();
     if (0 == mpicrypt_mpi_rank) {
         printf("@mpicrypt done\n");

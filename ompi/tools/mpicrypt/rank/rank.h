@@ -17,7 +17,7 @@
  *     @mpicrypt sealed BYTES THREADS LAP SECONDS          (verb seal)
  *     @mpicrypt done
  *
- * A run without the last line was cut short.  Verbs check and meet are for
+ * A run without the last line was cut short.  Verbs check, meet and path are for
  * `mpicrypt doctor`: doctor/check.h.
  */
 #ifndef MPICRYPT_RANK_RANK_H
