@@ -70,6 +70,41 @@ words="$faulty=size"
 verdict 1 "reading:ok writer:ok one-node:ok nodes:fail" \
     "writers on several nodes: NOT safe: node1 read an old size after node0's write, under the lock"
 
+echo "what is not safe is forbidden to jobs, and what is safe is not permitted"
+echo "pml = ob1" > "$CASE_DIR/params.conf"
+mkdir "$CASE_DIR/a:b"
+says "cannot be named" doctor --forbid "$CASE_DIR/params.conf" --path "$CASE_DIR/a:b"
+must_fail doctor --forbid "$CASE_DIR/params.conf" > "$CASE_DIR/out"
+must_fail doctor --forbid "$CASE_DIR/params.conf" > "$CASE_DIR/out"
+forbidden="fs_crypt_one_node_paths = $(realpath "$dir")"
+[ "$(cat "$CASE_DIR/params.conf")" = "pml = ob1"$'\n'"$forbidden" ] || fail "$(cat "$CASE_DIR/params.conf")"
+mkdir "$CASE_DIR/other"
+must_fail doctor --forbid "$CASE_DIR/params.conf" --path "$CASE_DIR/other" > "$CASE_DIR/out"
+[ "$(tail -n 1 "$CASE_DIR/params.conf")" = "$forbidden:$(realpath "$CASE_DIR/other")" ] || fail "$(cat "$CASE_DIR/params.conf")"
+words=
+must doctor --forbid "$CASE_DIR/none.conf" > "$CASE_DIR/out"
+[ ! -s "$CASE_DIR/none.conf" ] || fail "a safe directory is in $CASE_DIR/none.conf"
+export OMPI_MCA_crypt_keystore_dir=$CASE_DIR/keys
+must mpicrypt key new lab
+must mpicrypt key new other
+convert=$(mpi_program io convert)
+head -c 100000 /dev/urandom > "$CASE_DIR/plain"
+ln -s dir "$CASE_DIR/link"
+job() { vcluster mpirun --mca mca_base_param_files "$CASE_DIR/params.conf" -n 2 "$@"; }
+# job_refused COMMAND...
+job_refused() {
+    must_fail job "$@" > "$CASE_DIR/out" 2>&1
+    tr -s ' \n' ' ' < "$CASE_DIR/out" | grep -qF "fs_crypt_one_node_paths forbids processes of several nodes" || fail "$(cat "$CASE_DIR/out")"
+}
+mkdir "$dir/below"
+for file in "$dir/below/file" "$CASE_DIR/link/file"; do
+    job_refused --map-by ppr:1:node "$convert" write "$CASE_DIR/plain" "$file"
+done
+must job --host node1:2 "$convert" write "$CASE_DIR/plain" "$dir/file"
+must job --map-by ppr:1:node "$convert" read "$CASE_DIR/plain" "$dir/file"
+must job --map-by ppr:1:node "$convert" write "$CASE_DIR/plain" "$CASE_DIR/elsewhere"
+rm -r "${dir:?}"/*
+
 [ "${1-}" != hang ] || {
     echo "a lock that is never granted, and one whose call does not return"
     words="$faulty=lock"

@@ -37,6 +37,7 @@ typedef struct ompi_common_cryptmpio_params {
     char *algorithm;
     unsigned block_size;
     char *plain_paths;                  /* patterns of files that are meant to be plain */
+    char *one_node_paths;               /* directories in which several nodes must not write */
     bool require, seal;
     bool trust_locks, durable;
     unsigned lock_timeout;              /* seconds; 0: none */

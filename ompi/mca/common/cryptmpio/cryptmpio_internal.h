@@ -138,6 +138,9 @@ int ompi_common_cryptmpio_change_map(ompi_common_cryptmpio_file_t *state, const 
 /* Did the user say that a file of this name is plain, and only read (fs_crypt_plain_paths)? */
 bool ompi_common_cryptmpio_meant_plain(const char *filename);
 
+/* Must only one node write there at a time (fs_crypt_one_node_paths)? */
+bool ompi_common_cryptmpio_one_node(const char *filename);
+
 /* Local, after a refusal: delete the file if this very open created it (`amode`)
  * and it is empty. */
 void ompi_common_cryptmpio_unmake(const ompi_common_cryptmpio_file_t *state, const char *filename, int amode);

@@ -28,6 +28,7 @@ static const opal_cryptproc_parameter_t parameters[] = {
     {"fs_crypt_algorithm", &ompi_common_cryptmpio_params.algorithm},
     {"fs_crypt_block_size", &ompi_common_cryptmpio_params.block_size},
     {"fs_crypt_lock_timeout", &ompi_common_cryptmpio_params.lock_timeout},
+    {"fs_crypt_one_node_paths", &ompi_common_cryptmpio_params.one_node_paths},
     {"fs_crypt_plain_paths", &ompi_common_cryptmpio_params.plain_paths},
     {"fs_crypt_seal", &ompi_common_cryptmpio_params.seal},
     {"fs_crypt_trust_locks", &ompi_common_cryptmpio_params.trust_locks},

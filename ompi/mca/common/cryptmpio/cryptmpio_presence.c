@@ -94,7 +94,8 @@ int ompi_common_cryptmpio_presence(ompi_common_cryptmpio_file_t *state)
     uint64_t mark = mark_of_this_node();
     int error = MPI_SUCCESS;
 
-    if (root && !apart && !ompi_common_cryptmpio_params.trust_locks && !state->posix.nfs) {
+    if (root && !apart && (ompi_common_cryptmpio_one_node(state->path)
+                           || (!ompi_common_cryptmpio_params.trust_locks && !state->posix.nfs))) {
         error = mark_node(state, mark);
     } else if (root && (OPAL_CRYPT_OK != storage->lock(storage, mark, 1, false) ||
                         (apart && !state->untested && OPAL_CRYPT_OK != storage->lock(storage, OMPI_CRYPTMPIO_LOCK_PROVEN, 1, false)))) {

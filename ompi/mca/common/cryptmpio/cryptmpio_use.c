@@ -131,11 +131,21 @@ static int join_root(ompi_common_cryptmpio_file_t *state)
     return MPI_SUCCESS == error && state->posix.may_write ? ompi_common_cryptmpio_take(state) : error;
 }
 
+/* The site says so, or the user, on this node. */
+static int forbidden(const ompi_common_cryptmpio_file_t *state)
+{
+    opal_crypt_why_t why;
+
+    return !ompi_common_cryptmpio_apart(state->fh) || !ompi_common_cryptmpio_one_node(state->path) ? MPI_SUCCESS
+           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-one-node", "%s", ""), &why);
+}
+
 int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error)
 {
     const bool root = 0 == state->fh->f_rank, writes = state->posix.may_write;
     bool remote = state->posix.remote;      /* on any node */
 
+    error = MPI_SUCCESS == error && writes ? forbidden(state) : error;
     if (MPI_SUCCESS == error) {
         error = !root ? join_root(state) : writes ? ompi_common_cryptmpio_probe_begin(state) : MPI_SUCCESS;
     }

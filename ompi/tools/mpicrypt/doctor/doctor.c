@@ -14,6 +14,7 @@
  * 2 is for several nodes (--mpirun).  All are started by a launcher, as a job is: it may change
  * where Open MPI looks for components.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@
 #include "doctor.h"
 #include "mpicrypt_launch.h"
 
-static const char *mpirun, *mapping, *program, *path;
+static const char *mpirun, *mapping, *program, *path, *forbid;
 static bool here;                       /* one process, by the mpirun of the PATH; with mpirun NULL, by no launcher */
 static mpicrypt_names_t directories;
 static bool json, all;
@@ -41,6 +42,8 @@ static const mpicrypt_option_t options[] = {
     {"path", MPICRYPT_TEXT, "DIR", NULL, &path,
      "Find out, in a minute, what the file system of this directory does between the nodes, and nothing else: may other nodes read a "
      "file, and may one process, several on one node or several nodes write it? Makes small files there, and deletes them."},
+    {"forbid", MPICRYPT_TEXT, "FILE", NULL, &forbid,
+     "With --path, if writers on several nodes are not safe: add to this file of MCA parameters that jobs must not do it there."},
     {"all", MPICRYPT_FLAG, NULL, NULL, &all, "Print passed checks, too."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print all findings as JSON."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &program,
@@ -254,16 +257,33 @@ static int job(mpicrypt_findings_t *findings, const char *verb, const char *pml,
     return rc;
 }
 
+/* Only to forbid: what is safe now need not be so when a job opens a file. */
+static int test_path(mpicrypt_findings_t *findings)
+{
+    char real[PATH_MAX];
+    int rc = job(findings, "path", "ob1", "path", "The job that tests the directory did not end well. Its messages are above.");
+
+    all = true;
+    for (int i = 0; i < findings->count && MPICRYPT_OK == rc && NULL != forbid; ++i) {
+        if (0 == strcmp(findings->value[i].check, "nodes") && 0 == strcmp(findings->value[i].state, "fail")) {
+            rc = mpicrypt_forbid(forbid, NULL != realpath(path, real) ? real : path);
+        }
+    }
+    return rc;
+}
+
 static int examine(mpicrypt_findings_t *findings)
 {
+    if (NULL != forbid && NULL == path) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--forbid is for --path");
+    }
     if (NULL == mpirun) {
         here = true;
         mpirun = "mpirun";
         mapping = NULL == mapping ? "-n 1" : mapping;
     }
     if (NULL != path) {
-        all = true;
-        return job(findings, "path", "ob1", "path", "The job that tests the directory did not end well. Its messages are above.");
+        return test_path(findings);
     }
     int rc = check(findings);
     if (MPICRYPT_OK != rc) {

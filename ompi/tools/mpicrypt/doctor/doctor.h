@@ -29,6 +29,10 @@ void mpicrypt_findings_free(mpicrypt_findings_t *findings);
 
 int mpicrypt_findings_count(const mpicrypt_findings_t *findings, const char *state);
 
+/* Forbid jobs, in this file of parameters, to write encrypted files in this directory from several nodes.  MPICRYPT_FAILED after a
+ * message.  doctor/forbid.c */
+int mpicrypt_forbid(const char *name, const char *directory);
+
 void mpicrypt_findings_print(const mpicrypt_findings_t *findings, bool all);
 void mpicrypt_findings_json(const mpicrypt_findings_t *findings);
 
