@@ -28,7 +28,7 @@
 static const char *mpirun, *mapping, *program, *path, *forbid;
 static bool here;                       /* one process, by the mpirun of the PATH; with mpirun NULL, by no launcher */
 static mpicrypt_names_t directories;
-static bool json, all;
+static bool json, all, fabric;
 
 static const mpicrypt_option_t options[] = {
     {"mpirun", MPICRYPT_TEXT, "COMMAND", NULL, &mpirun,
@@ -44,6 +44,10 @@ static const mpicrypt_option_t options[] = {
      "file, and may one process, several on one node or several nodes write it? Makes small files there, and deletes them."},
     {"forbid", MPICRYPT_TEXT, "FILE", NULL, &forbid,
      "With --path, if writers on several nodes are not safe: add to this file of MCA parameters that jobs must not do it there."},
+    {"fabric", MPICRYPT_FLAG, NULL, NULL, &fabric,
+     "Instead of the checks: the nodes' networks, what carries a job over each host (ob1, ucx, cm), what protects it or why it is "
+     "refused, and, with --mpirun, a self-test of two nodes that takes at most 30 seconds: every byte, latency and throughput, "
+     "plain and encrypted. Needs Python."},
     {"all", MPICRYPT_FLAG, NULL, NULL, &all, "Print passed checks, too."},
     {"json", MPICRYPT_FLAG, NULL, NULL, &json, "Print all findings as JSON."},
     {"program", MPICRYPT_TEXT, "FILE", NULL, &program,
@@ -310,6 +314,10 @@ static int run(int operand_count, char **operands)
     (void) operand_count;
     (void) operands;
     int rc = mpicrypt_mpi_program(program, &program);
+    if (MPICRYPT_OK == rc && fabric) {
+        const char *words[] = {NULL == mpirun ? "" : mpirun, NULL == mapping ? "" : mapping, program, json ? "json" : ""};
+        return mpicrypt_become("fabric", 4, (char **) words);
+    }
     if (MPICRYPT_OK == rc && OPAL_SUCCESS != opal_init_util(NULL, NULL)) {
         rc = mpicrypt_error(MPICRYPT_MISSING, "Open MPI's utility layer does not start here");
     }
@@ -349,6 +357,7 @@ const mpicrypt_verb_t mpicrypt_doctor_verb = {
         "mpicrypt doctor --all\n"
         "mpicrypt doctor --mpirun 'mpirun --hostfile hosts' --dir /scratch/me\n"
         "mpicrypt doctor --mpirun 'mpirun --hostfile hosts' --path /scratch/me\n"
-        "mpicrypt doctor --mpirun 'srun --mpi=pmix' --json",
+        "mpicrypt doctor --mpirun 'srun --mpi=pmix' --json\n"
+        "mpicrypt doctor --fabric --mpirun 'mpirun --host a,b'",
     .run = run
 };

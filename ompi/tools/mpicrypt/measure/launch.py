@@ -5,6 +5,7 @@ While a command runs, signals are blocked and `sigwaitinfo` waits for them, as i
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import BinaryIO, NamedTuple
 from .verb import harmless
 
 PATIENCE = 0.8                  # seconds for a launcher that was told to end
+LATE = 124                      # the exit code of one that was ended, as timeout(1) has it
 
 
 class Result(NamedTuple):
@@ -29,20 +31,24 @@ class Result(NamedTuple):
         return [words[2:] for words in lines if words[:2] == ["@mpicrypt", name] and len(words) == count + 2]
 
 
-def _wait(process: subprocess.Popen[bytes], name: str, watched: set[signal.Signals]) -> int:
-    """Until it has ended.  The number of a signal that is to end us: the command then has PATIENCE."""
-    caught, ends = 0, 0.0
+def _wait(process: subprocess.Popen[bytes], name: str, watched: set[signal.Signals], seconds: float) -> tuple[int, bool]:
+    """Until it has ended.  The number of a signal that is to end us, or whether it took longer than `seconds`: either way the
+    command then has PATIENCE."""
+    caught, late, ends = 0, False, time.monotonic() + seconds
     while process.poll() is None:
-        left = ends - time.monotonic()
-        info = signal.sigtimedwait(watched, max(0.0, left)) if caught else signal.sigwaitinfo(watched)
-        if info is None:
+        left = max(0.0, ends - time.monotonic())
+        info = signal.sigtimedwait(watched, left) if math.isfinite(left) else signal.sigwaitinfo(watched)
+        if info is None and (caught or late):
             print(f"mpicrypt: {name} (process {process.pid}) has not ended yet", file=sys.stderr)
             break
-        if info.si_signo != signal.SIGCHLD and not caught:
+        if info is None:
+            late, ends = True, time.monotonic() + PATIENCE
+            process.terminate()
+        elif info.si_signo != signal.SIGCHLD and not caught:
             caught, ends = info.si_signo, time.monotonic() + PATIENCE
             if info.si_code <= 0:               # sent by a process, to this one
                 process.send_signal(caught)
-    return caught
+    return caught, late
 
 
 def _file() -> BinaryIO:
@@ -52,8 +58,8 @@ def _file() -> BinaryIO:
     return open(number, "w+b")
 
 
-def launch(command: list[str], settings: dict[str, str | None]) -> Result:
-    """Run it with these settings in its environment (None: taken out), stdin empty, and wait."""
+def launch(command: list[str], settings: dict[str, str | None], seconds: float = math.inf) -> Result:
+    """Run it with these settings in its environment (None: taken out), stdin empty, and wait, at most so long."""
     environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
     fatal = {number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
              if signal.getsignal(number) != signal.SIG_IGN}                     # nohup
@@ -63,7 +69,7 @@ def launch(command: list[str], settings: dict[str, str | None]) -> Result:
         try:
             process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
-            caught = _wait(process, command[0], watched)
+            caught, late = _wait(process, command[0], watched, seconds)
         except OSError as error:
             return Result("", f"{command[0]}: {error.strerror}\n", 127)
         finally:
@@ -71,7 +77,10 @@ def launch(command: list[str], settings: dict[str, str | None]) -> Result:
         if caught:
             sys.stdout.flush()
             os.kill(os.getpid(), caught)
-        code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        if late:
+            process.kill()
+            process.wait()
+        code = LATE if late else process.returncode if process.returncode >= 0 else 128 - process.returncode
         out.seek(0), err.seek(0)
         return Result(*(harmless(os.fsdecode(file.read())) for file in (out, err)), code)
 

@@ -90,6 +90,9 @@ static void describe(char *line, int node)
         used += snprintf(line + used, (size_t) (LINE - used), "%s%d", 0 == i ? "" : ",", cpus[i]);
     }
     free(cpus);
+    if (mpicrypt_mpi_job.fabric) {
+        mpicrypt_mpi_describe_fabric(line, LINE);
+    }
 }
 
 /* For an encrypted job.  Messages have been sent, so that there is a provider. */

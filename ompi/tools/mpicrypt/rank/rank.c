@@ -50,6 +50,7 @@ static const mpicrypt_option_t options[] = {
     {"row", MPICRYPT_COUNT, "BYTES", "65536", &mpicrypt_mpi_job.io.row, "io: of a row."},
     {"choose", MPICRYPT_TEXT, "NAME", NULL, &mpicrypt_mpi_job.choose, "Parameter whose values are compared."},
     {"choices", MPICRYPT_NAMES, "LIST", "-", &mpicrypt_mpi_job.choices, "The values, by name."},
+    {"fabric", MPICRYPT_FLAG, NULL, NULL, &mpicrypt_mpi_job.fabric, "Say what the job runs over, too."},
     {"dir", MPICRYPT_NAMES, "LIST", "-", &directories, "check: directories of encrypted files."},
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
@@ -192,6 +193,9 @@ static int run(const char *verb, int helper)
                 mpicrypt_mpi_abort(MPICRYPT_USAGE, "--socket is for pingpong and pairs only");
             }
             mpicrypt_mpi_measure(mpicrypt_mpi_job.socket ? patterns[i].socket : patterns[i].pattern);
+            if (mpicrypt_mpi_job.fabric) {
+                mpicrypt_mpi_show_nodes();
+            }
             return MPICRYPT_OK;
         }
     }
@@ -231,6 +235,9 @@ int main(int argc, char **argv)
         return rc;
     }
     int helper = 0 == strcmp(argv[1], "path") ? mpicrypt_path_helper(mpicrypt_mpi_job.io.directory) : -1;
+    if (mpicrypt_mpi_job.fabric) {
+        setenv("UCX_LOG_LEVEL", "info", 1);     /* it names transports and devices */
+    }
     bool pinned = mpicrypt_mpi_pin(mpicrypt_mpi_rank_of_launcher());
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &mpicrypt_mpi_rank);

@@ -6,6 +6,7 @@
  * MPI_Init; what it measures, rank 0 prints in lines of this form:
  *
  *     @mpicrypt rank RANK NODE HOST BOOT-ID TCP CPU,CPU... (verb nodes, a rank)
+ *     @mpicrypt has RANK NAME: TEXT                       (the same with --fabric, a network or a library)
  *     @mpicrypt library VERSION                           (verb nodes)
  *     @mpicrypt seals HOST KERNEL PROTECTION              (verb nodes, encrypted; KERNEL: 1 if all nodes have kTLS)
  *     @mpicrypt processor NAME                            (verb nodes, encrypted: of rank 0)
@@ -43,7 +44,7 @@ typedef struct mpicrypt_mpi_job {
     mpicrypt_sizes_t work;          /* units in an iteration, one for each size */
     double lap_ms;
     mpicrypt_sizes_t iterations;    /* in a lap, one for each size; 0: by lap_ms */
-    bool local, both, bare, socket, copied, kernel;
+    bool local, both, bare, socket, copied, kernel, fabric;
     const char *pml;
     mpicrypt_names_t cpus, require;
     mpicrypt_mpi_io_t io;
@@ -76,6 +77,9 @@ int mpicrypt_mpi_nodes(int *node);
 
 /* Print what the verb nodes prints. */
 void mpicrypt_mpi_show_nodes(void);
+
+/* Appends lines about the networks of this node, and the libraries of networks that are loaded here: rank/fabric.c */
+void mpicrypt_mpi_describe_fabric(char *text, size_t bytes);
 
 /* The rank that this one exchanges messages with, -1 for none; `*lower`: is
  * this the side that begins?  Pair i are the i-th ranks of the first two
