@@ -26,10 +26,9 @@ HOSTS = ("default", "ob1", "ucx", "cm")
 VERBOSE = ["pml_base_verbose=10", "bml_base_verbose=10", "btl_base_verbose=20", "mtl_base_verbose=10", "mtl_ofi_verbose=1"]
 WITHIN = ("self", "sm", "vader")                # BTLs that leave no node
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}           # for the mpirun that we chose
-HEADINGS = [Heading("host", "host"), Heading("taken", "taken"), Heading("plain_over", "plain over"),
-            Heading("crypt_over", "encrypted over"), Heading("content", "content"), Heading("plain_us", "us plain", 1),
-            Heading("crypt_us", "us encrypted", 1), Heading("plain_GBps", "GB/s plain", 2),
-            Heading("crypt_GBps", "GB/s encrypted", 2)]
+HEADINGS = [Heading("host", "host"), Heading("plain_over", "plain over"), Heading("crypt_over", "encrypted over"),
+            Heading("content", "content"), Heading("plain_us", "us plain", 1), Heading("crypt_us", "us encrypted", 1),
+            Heading("plain_GBps", "GB/s plain", 2), Heading("crypt_GBps", "GB/s encrypted", 2)]
 
 
 class Verb:
@@ -82,8 +81,8 @@ def complaint(result: Result, seconds: float) -> str:
 class Run:
     """A job, and what it has shown."""
     ran: bool = False
-    pml: str = "-"              # or the host below pml/crypt
-    over: str = "-"
+    pml: str = "-"              # of an encrypted job the one below pml/crypt, its host
+    over: str = "-"             # that, and what carries it
     policy: str = ""            # what protects it, or why it did not run
     us: float = math.nan
     rate: float = math.nan      # GB/s
@@ -127,13 +126,13 @@ class Fabric:
         seals = result.said("seals", 3)
         pml = seals[0][0] if seals else "".join(re.findall(r"selected (\w+) best priority", text)[:1]) or "?"
         first, last = ([lap for size, lap in laps if size == wanted] or [math.nan] for wanted in (SIZES[0], SIZES[-1]))
-        return Run(True, pml, carrier(pml, text) or "?", seals[0][2] if seals else "", 1e6 * median(first),
+        return Run(True, pml, f"{pml}: {carrier(pml, text) or '?'}", seals[0][2] if seals else "", 1e6 * median(first),
                    SIZES[-1] / median(last) / 1e9)
 
 
 def _row(host: str, plain: Run, crypt: Run, tested: bool) -> Row:
     either = plain.ran or crypt.ran
-    return {"host": host, "taken": crypt.pml if crypt.ran else plain.pml, "plain_over": plain.over, "crypt_over": crypt.over,
+    return {"host": host, "taken": crypt.pml, "plain_over": plain.over, "crypt_over": crypt.over,
             "content": "wrong" if plain.wrong or crypt.wrong else "right" if tested and either else "-",
             "plain_us": plain.us, "crypt_us": crypt.us, "plain_GBps": plain.rate, "crypt_GBps": crypt.rate,
             "plain": "runs" if plain.ran else plain.policy, "encrypted": "runs" if crypt.ran else "does not run",
