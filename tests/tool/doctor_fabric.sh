@@ -78,7 +78,10 @@ while read -r pid; do
     ! kill -0 "$pid" 2>/dev/null || fail "the launcher is left"
 done < "$CASE_DIR/plant.pids"
 
-in_other_root && exit
+fabric 1 10 false program
+[ $status = 3 ] || fail "no job ran, and the status is $status"
+
+! in_other_root || exit 0
 echo "one node, in words"
 must mpicrypt doctor --fabric > "$CASE_DIR/out"
 cat "$CASE_DIR/out"

@@ -177,6 +177,8 @@ def main(options: SimpleNamespace, tool: Tool) -> int:
     if local:
         text += ["", "--mpirun names two nodes for the self-test."]
     table.show(options, "doctor", head, "\n".join(text) + "\n", rows)
-    if not nodes:
+    if any(row["content"] == "wrong" for row in rows):
+        return FAILED
+    if not any("runs" in (row["plain"], row["encrypted"]) for row in rows):
         return MISSING
-    return FAILED if rows[0]["encrypted"] != "runs" or any(row["content"] == "wrong" for row in rows) else OK
+    return OK if rows[0]["encrypted"] == "runs" else FAILED
