@@ -61,14 +61,14 @@ limits() {
     while read -r step other root other_node root_node collectives; do
         if [[ $where = *.node ]]; then
             other=$other_node root=$root_node
-            case $step in create|open) collectives=$((collectives + 4)) ;; esac         # the probe between nodes
+            case $step in create|open) collectives=$((collectives + 6)) ;; esac         # the probe between nodes
         fi
         at_most "encrypted, $where, $step, others' calls" "$(of encrypted.$where $step other 7)" "$(($(of none.$where $step other 7) + other))"
         at_most "encrypted, $where, $step, rank 0's calls" "$(of encrypted.$where $step root 7)" "$(($(of none.$where $step root 7) + root))"
         at_most "encrypted, $where, $step, collectives" "$(of encrypted.$where $step other 6)" "$(($(of none.$where $step other 6) + collectives))"
     done <<'ROWS'
 create 52 122-names 66 137-names 19
-open   25 42+names  39 57+names  10
+open   25 42+names  41 60+names  10
 reopen 23 40        23 40         9
 write  25 18        25 18         0
 read   18 17        18 17         0

@@ -2,10 +2,11 @@
 #
 # Any user who may read a file can lock it.  A job and mpicrypt report that after 10 seconds, with the process, and go
 # on when the lock is released; or the call fails after fs_crypt_lock_timeout.  A file system that drops locks when any
-# descriptor is closed is refused.  What a killed maker left is emptied by a writer, unless it is in use or has lost its name.
+# descriptor is closed is refused; so is one whose nodes keep old pages, to several nodes.  What a killed
+# maker left is emptied by a writer, unless it is in use or has lost its name.
 . "$SRC/tests/io/common.sh"
 
-cluster_up 1
+cluster_up 2
 keys_in "$CASE_DIR/keys" lab other
 program=$(mpi_program io convert)
 cd "$CASE_DIR"
@@ -64,6 +65,10 @@ for n in 1 2; do
     dropping() { run_io $n env LD_PRELOAD="$CASE_DIR/dropper.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
     must_refuse 'a lock is gone once any descriptor of the file is closed' dropping
 done
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/keeper.so" "$SRC/tests/io/preload/keeper.c" -ldl
+keeping() { run_io 2 "$@" env LD_PRELOAD="$CASE_DIR/keeper.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
+must_refuse 'a node does not see what other nodes wrote' keeping --map-by node
+must keeping
 must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 
 odd=$(mpi_program io odd)

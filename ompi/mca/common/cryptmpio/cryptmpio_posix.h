@@ -122,7 +122,7 @@ int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posi
 
 /* ---- what a node sees of others' writes (cryptmpio_posix_pages.c) ---- */
 
-#define OMPI_CRYPTMPIO_PAGES_MAX 4
+#define OMPI_CRYPTMPIO_PAGES_MAX 4      /* values */
 
 typedef enum {
     OMPI_CRYPTMPIO_SEEN_RIGHT,
@@ -131,7 +131,7 @@ typedef enum {
     OMPI_CRYPTMPIO_SEEN_BYTES           /* other bytes */
 } ompi_common_cryptmpio_seen_t;
 
-/* Write `value` pages filled with `value`, or check that the file has these, and no more. */
+/* Write the pages of this value, or check that the file has these, and no more. */
 ompi_common_cryptmpio_seen_t ompi_common_cryptmpio_posix_pages(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value);
 /* The same under the lock PROBE, which is released afterwards. */
 ompi_common_cryptmpio_seen_t ompi_common_cryptmpio_posix_pages_locked(ompi_common_cryptmpio_posix_t *posix, bool writing, uint8_t value);

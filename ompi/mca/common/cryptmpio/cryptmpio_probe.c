@@ -9,10 +9,12 @@
  *     rank 0  lock the file, close another descriptor of it, still locked? |
  *     others                                                               | taken?
  *
- *     rank 0  write 1 |      | lock, write 2, unlock |             | delete
- *     others          | read |                       | lock, read  |     in .mpicrypt-probe.NUMBER
+ *     rank 0  write 1 |      | lock, write 2, unlock |            | lock, write 3, unlock |            | delete
+ *     others          | read |                       | lock, read |                       | lock, read |     in .mpicrypt-probe.NUMBER
  *
- * The second write also lengthens that file: new space is allocated at its end.
+ * The second write changes nothing but bytes, not even the time of the last change: a node that goes by size and time
+ * to tell whether its cached pages are old (FUSE) keeps them, as it would if the other node's clock were behind.  The
+ * third lengthens that file: new space is allocated at its end.
  * Rank 0 holds the first lock throughout, so that communicators that open the same file
  * run their probes one after the other.
  */
@@ -30,7 +32,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = PATH_MAX + 40 };
+enum { STEPS = 3, NAME_BYTES = PATH_MAX + 40 };
 
 int ompi_common_cryptmpio_probe_begin(ompi_common_cryptmpio_file_t *state)
 {
@@ -62,9 +64,9 @@ int ompi_common_cryptmpio_probe_lock(ompi_common_cryptmpio_file_t *state)
 
 /* ---- the probe file ---- */
 
-static bool locked(ompi_common_cryptmpio_posix_t *probe, bool writing, uint8_t value)
+static bool locked(ompi_common_cryptmpio_posix_t *probe, bool writing, uint8_t step)
 {
-    return OMPI_CRYPTMPIO_SEEN_RIGHT == ompi_common_cryptmpio_posix_pages_locked(probe, writing, value);
+    return OMPI_CRYPTMPIO_SEEN_RIGHT == ompi_common_cryptmpio_posix_pages_locked(probe, writing, step);
 }
 
 static int failed(const ompi_common_cryptmpio_file_t *state, bool right)
@@ -118,9 +120,9 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
         error = failed(state, open_probe(state, name, 0, &probe) && locked(&probe, false, 1));
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS == error && 0 != number) {
-        error = ompi_common_cryptmpio_agree(state->fh, root ? failed(state, locked(&probe, true, 2)) : MPI_SUCCESS);
-        error = MPI_SUCCESS == error && !root ? failed(state, locked(&probe, false, 2)) : error;
+    for (uint8_t step = 2; MPI_SUCCESS == error && 0 != number && step <= STEPS; ++step) {
+        error = ompi_common_cryptmpio_agree(state->fh, root ? failed(state, locked(&probe, true, step)) : MPI_SUCCESS);
+        error = MPI_SUCCESS == error && !root ? failed(state, locked(&probe, false, step)) : error;
         error = ompi_common_cryptmpio_agree(state->fh, error);
     }
     if (probe.data_fd >= 0) {

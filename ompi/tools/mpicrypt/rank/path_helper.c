@@ -177,7 +177,7 @@ STEP(excluded)
 STEP(put) { return (int) ompi_common_cryptmpio_posix_pages_locked(file, true, (uint8_t) value); }
 STEP(get) { return (int) ompi_common_cryptmpio_posix_pages_locked(file, false, (uint8_t) value); }
 
-/* In the first of two pages of 2; on the storage, too. */
+/* In the first of the two pages of value 3; on the storage, too. */
 STEP(hole)
 {
     opal_cryptfile_storage_t *storage = &file->super;
@@ -186,7 +186,7 @@ STEP(hole)
 
     return OPAL_CRYPT_OK != storage->zero(storage, 0, PAGE) || OPAL_CRYPT_OK != storage->barrier(storage)
            || OPAL_CRYPT_OK != storage->read(storage, &extent, 1) ? OMPI_CRYPTMPIO_SEEN_ERROR
-           : 0 != bytes[0] || 0 != bytes[PAGE - 1] || 2 != bytes[PAGE] || 2 != bytes[2 * PAGE - 1] ? WRONG : RIGHT;
+           : 0 != bytes[0] || 0 != bytes[PAGE - 1] || 3 != bytes[PAGE] || 3 != bytes[2 * PAGE - 1] ? WRONG : RIGHT;
 }
 
 STEP(mark) { return SEEN(0 == fsetxattr(file->data_fd, ATTRIBUTE, "seen", 4, 0)); }
@@ -263,9 +263,9 @@ const mpicrypt_path_step_t mpicrypt_path_steps[] = {
     {MPICRYPT_PATH_READING, 0, path_create, 0, "create a file", NULL},
     {MPICRYPT_PATH_READING, 0, path_save, 1, "write a file", OWN},
     {MPICRYPT_PATH_READING, 1, path_load, 1, "read a file", "after %s had written a file and closed it"},
-    {MPICRYPT_PATH_READING, 0, path_save, 2, "write a file", OWN},
-    {MPICRYPT_PATH_READING, 1, path_load, 2, "read a file", "after %s had lengthened a file and closed it"},
-    {MPICRYPT_PATH_READING, 0, path_replace, 3, "replace a file", OWN},
+    {MPICRYPT_PATH_READING, 0, path_save, 3, "write a file", OWN},
+    {MPICRYPT_PATH_READING, 1, path_load, 3, "read a file", "after %s had lengthened a file and closed it"},
+    {MPICRYPT_PATH_READING, 0, path_replace, 4, "replace a file", OWN},
     {MPICRYPT_PATH_READING, 1, path_load, 3, "read a file", "after %s had renamed another file over it"},
 
     {MPICRYPT_PATH_ATTRIBUTES, 0, path_create, 0, "create a file", NULL},
