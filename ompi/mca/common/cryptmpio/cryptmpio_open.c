@@ -274,7 +274,9 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_f
         return error;
     }
     state->inspected = true;
-    ompi_common_cryptmpio_posix_find_system(&state->posix);
+    if (0 != state->fh->f_rank || OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind) {        /* rank 0 found it before it read the file */
+        ompi_common_cryptmpio_posix_find_system(&state->posix);
+    }
     error = hand_out(state, findings);
     state->making = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind;
     state->seal = scan->seal;

@@ -298,7 +298,8 @@ int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix)
 
 /* ---- the table ---- */
 
-/* Is the file system local to this node?  One of an unknown type is not. */
+/* Is the file system local to this node?  One of an unknown type is not.  With FUSE, the kernel may have kept pages that it
+ * read while another node wrote the file: ceph-fuse does not know of them, and never tells it to drop them. */
 void ompi_common_cryptmpio_posix_find_system(ompi_common_cryptmpio_posix_t *posix)
 {
     struct statfs system = {.f_type = 0};
@@ -308,6 +309,9 @@ void ompi_common_cryptmpio_posix_find_system(ompi_common_cryptmpio_posix_t *posi
                     (0 != fstatfs(posix->data_fd, &system) ||
                      OPAL_CRYPT_FS_LOCAL != opal_crypt_fs_kind((unsigned long) system.f_type, &name));
     posix->nfs = posix->remote && 0 == strcmp(name, "nfs");
+    if (posix->remote && 0 == strcmp(name, "fuse")) {
+        (void) posix_fadvise(posix->data_fd, 0, 0, POSIX_FADV_DONTNEED);
+    }
 }
 
 void ompi_common_cryptmpio_posix_init(ompi_common_cryptmpio_posix_t *posix, int data_fd, bool may_write)

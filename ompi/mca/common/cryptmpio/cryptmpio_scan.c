@@ -160,6 +160,7 @@ static bool scan_encrypted(state_t *state, file_scan_t *scan)
         scan->kind = OMPI_CRYPTMPIO_SCAN_REFUSED;
         return false;
     }
+    ompi_common_cryptmpio_posix_find_system(&state->posix);         /* drops old pages */
     int rc = read_attribute(state, scan);
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_beginning_read(&state->posix.super, &magic, &scan->beginning, &said) : rc;
     if (OPAL_CRYPT_OK == rc && magic && OPAL_CRYPTFILE_STATE_MAKING == said) {

@@ -74,6 +74,7 @@ int mpicrypt_file_open_data(mpicrypt_opened_t *file, int flags, unsigned mode)
 
     file->found = (mpicrypt_opening_t){.path = file->path, .posix = &file->posix, .error = &file->error};
     ompi_common_cryptmpio_posix_init(&file->posix, fd, O_RDONLY != (flags & O_ACCMODE));
+    ompi_common_cryptmpio_posix_find_system(&file->posix);
     return fd < 0 ? failed(file, strerror(errno), "") : MPICRYPT_OK;
 }
 
