@@ -69,9 +69,10 @@ static bool locked(ompi_common_cryptmpio_posix_t *probe, bool writing, uint8_t s
     return OMPI_CRYPTMPIO_SEEN_RIGHT == ompi_common_cryptmpio_posix_pages_locked(probe, writing, step);
 }
 
+/* Rank 0 could not write, or others did not see what it wrote. */
 static int failed(const ompi_common_cryptmpio_file_t *state, bool right)
 {
-    return right ? MPI_SUCCESS : ompi_common_cryptmpio_show_errno(state, "file-stale", errno);
+    return right ? MPI_SUCCESS : ompi_common_cryptmpio_show_errno(state, 0 == state->fh->f_rank ? "file-failed" : "file-stale", errno);
 }
 
 /* In the file's directory, a name that nobody else has.  (The file's own may have 255 bytes.) */
@@ -112,6 +113,7 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
             number = 0;
         }
         error = made ? failed(state, locked(&probe, true, 1)) : MPI_SUCCESS;
+        number = MPI_SUCCESS == error ? number : 0;
     }
     error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &number, sizeof(number)) ? error : MPI_ERR_INTERN;
     state->untested = 0 == number;
