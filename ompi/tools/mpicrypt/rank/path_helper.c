@@ -245,7 +245,7 @@ const mpicrypt_path_step_t mpicrypt_path_steps[] = {
 
     {MPICRYPT_PATH_ONE_WRITER, 0, path_create, 0, "create a file", NULL},
     {MPICRYPT_PATH_ONE_WRITER, 0, path_lock, 0, "lock a file", LOST},
-    {MPICRYPT_PATH_ONE_WRITER, 0, path_put, 2, "write under a lock", OWN},
+    {MPICRYPT_PATH_ONE_WRITER, 0, path_put, 3, "write under a lock", OWN},
     {MPICRYPT_PATH_ONE_WRITER, 0, path_hole, 0, "punch a hole and sync", "did not read zeros exactly where it had punched a hole"},
 
     {MPICRYPT_PATH_NODES, 0, path_create, 0, "create a file", NULL},
@@ -266,7 +266,7 @@ const mpicrypt_path_step_t mpicrypt_path_steps[] = {
     {MPICRYPT_PATH_READING, 0, path_save, 3, "write a file", OWN},
     {MPICRYPT_PATH_READING, 1, path_load, 3, "read a file", "after %s had lengthened a file and closed it"},
     {MPICRYPT_PATH_READING, 0, path_replace, 4, "replace a file", OWN},
-    {MPICRYPT_PATH_READING, 1, path_load, 3, "read a file", "after %s had renamed another file over it"},
+    {MPICRYPT_PATH_READING, 1, path_load, 4, "read a file", "after %s had renamed another file over it"},
 
     {MPICRYPT_PATH_ATTRIBUTES, 0, path_create, 0, "create a file", NULL},
     {MPICRYPT_PATH_ATTRIBUTES, 0, path_mark, 0, "set an extended attribute", NULL},
