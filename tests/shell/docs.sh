@@ -13,6 +13,9 @@ for page in "$SRC"/docs/*.rst "$SRC"/docs/design/*.rst; do
     page=${page#"$SRC/docs/"}
     must test -s "docs/html/${page%.rst}.html"
 done
+# The first level has five entries, and a search.
+must test "$(grep -c '<li class="toctree-l1">' docs/html/genindex.html)" = 5
+must grep -q 'action="search.html"' docs/html/index.html
 # Of `make install` what they belong to; shell/install has the rest.
 must make -s install-data-local DESTDIR="$CASE_DIR/stage"
 for page in ompi-crypt-mpicrypt.7 ompi-crypt-parameters.7 ompi-crypt-files.7 ompi-crypt-security.7; do
