@@ -248,20 +248,13 @@ make_root() {
     [ -n "$ROOT_REASON" ] || echo "made $root in $(duration $((SECONDS - started)))"
 }
 
-# An older debootstrap does not know a newer suite by its name, but how that is made.  Testing's index
-# expires after a week: where a mirror stands still, its signature will do.
 fill_root() {                                   # fill_root VARIANT ROOT SUITE
-    local mirror new=$2 scripts=/usr/share/debootstrap/scripts
+    local new=$2
     if [ ! -e "$2/etc/debian_version" ]; then
         new=$2.new
-        rm -rf --one-file-system "$new"
-        mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' 2>/dev/null |
-            grep -v security | head -n 1) || true
-        debootstrap --variant=minbase "$3" "$new" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}" \
-            "$(ls "$scripts/$3" 2>/dev/null || echo "$scripts/sid")"
+        bare_root "$3" "$new"
     fi
     cp -L /etc/resolv.conf "$new/etc/resolv.conf"
-    [ "$3" != forky ] || echo 'Acquire::Check-Valid-Until "false";' > "$new/etc/apt/apt.conf.d/10old"
     IN_ROOT="$SRC/tests/in_root $new"
     $IN_ROOT apt-get -qq update
     apt_install $(packages_in <(root_packages "$1"))

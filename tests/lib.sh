@@ -35,6 +35,18 @@ says() {
 
 vcluster() { "$SRC/tests/vcluster" "$@"; }
 
+# bare_root SUITE DIR: Debian's minimal system.  An older debootstrap does not know a newer suite by its name, but how
+# that is made.  Testing's index expires after a week: where a mirror stands still, its signature will do.
+bare_root() {
+    local mirror scripts=/usr/share/debootstrap/scripts
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' 2>/dev/null |
+        grep -v security | head -n 1) || true
+    rm -rf --one-file-system "$2"
+    debootstrap --variant=minbase "$1" "$2" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}" \
+        "$(ls "$scripts/$1" 2>/dev/null || echo "$scripts/sid")" || return
+    [ "$1" != forky ] || echo 'Acquire::Check-Valid-Until "false";' > "$2/etc/apt/apt.conf.d/10old"
+}
+
 # mpirun_aside ARGUMENT... -- PROGRAM...: what ranks say goes around mpirun, as that of 5.0 may lose the last of it.
 mpirun_aside() {
     local arguments=() rc=0
