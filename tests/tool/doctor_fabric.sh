@@ -41,7 +41,7 @@ for host in default ucx cm; do
     row $host 'content == "right" and plain == encrypted == "runs" and plain_us > 0 and crypt_us > 0'
     row $host 'plain_GBps > 0 and crypt_GBps > 0'
 done
-row default 'taken == "ob1" and plain_over == "ucx: tcp/eth0" and crypt_over.startswith("ob1: crypt 10.99.0.")'
+row default 'taken == "ob1" and plain_over == "ucx: tcp/eth0" and crypt_over == "ob1: crypt 10.99.0.1 10.99.0.2"'
 row default 'policy.startswith("btl/crypt seals what leaves a node, over TCP (TCP is the network); authentication psk, ")'
 row ucx 'taken == "ucx" and plain_over == crypt_over == "ucx: tcp/eth0"'
 row ucx 'policy.startswith("pml/crypt seals what leaves a node, over ucx (the host is ucx or cm); ")'
@@ -54,7 +54,7 @@ echo "the policy refuses them, and one cannot start"
 unset OMPI_MCA_pml_ucx_tls OMPI_MCA_pml_ucx_devices OMPI_MCA_mtl OMPI_MCA_mtl_ofi_provider_include
 OMPI_MCA_crypt_transport=btl run_jobs
 [ $status = 0 ] || fail "status $status"
-row default 'content == "right" and plain_over == "ob1: tcp eth0" and plain == encrypted == "runs"'
+row default 'content == "right" and plain_over.startswith("ob1: tcp 10.99.0.") and plain == encrypted == "runs"'
 row ucx 'content == "-" and encrypted == "does not run" and crypt_us is None'
 row ucx '"crypt_transport=btl goes over ob1, and pml_crypt_host names another: take one of the two away" in policy'
 row cm 'content == "-" and plain == "No components were able to be opened in the pml framework" and "pml_crypt_host" in policy'
@@ -85,6 +85,6 @@ fabric 1 10 false program
 echo "one node, in words"
 must mpicrypt doctor --fabric > "$CASE_DIR/out"
 cat "$CASE_DIR/out"
-for text in 'default: btl/crypt seals what leaves a node' 'cm: no encrypted job: The PML "cm"' '--mpirun names two nodes'; do
+for text in 'default: btl/crypt seals what leaves a node' '--mpirun names two nodes'; do
     grep -q "^$text" "$CASE_DIR/out" || fail "no line '$text'"
 done

@@ -50,8 +50,8 @@ def _once(words: list[str]) -> str:
 
 
 def carrier(pml: str, text: str) -> str:
-    """Transports and devices between the nodes, from verbose output of Open MPI 4.1 to 6.0 and of UCX.  4.1 calls a provider of
-    libfabric "prov" and its device "provider"; the releases after it say "provider" and "provider:domain"."""
+    """Transports, devices and addresses between the nodes, from verbose output of Open MPI 4.1 to 6.0 and of UCX.  4.1 calls a
+    provider of libfabric "prov" and its device "provider"; later releases say "provider" and "provider:domain"."""
     if pml == "ucx":
         lanes = re.findall(r"(?:inter-node cfg#\d+ ?|ep_cfg\[\d+\]: ?)(?:tag|am)\(([^)]*)\)", text)
         return _once([word for lane in lanes if not lane.startswith("self/") for word in lane.split()])
@@ -60,8 +60,8 @@ def carrier(pml: str, text: str) -> str:
         return _once(re.findall(r"\(  mtl\) Selected component \[(\w+)\]", text) + old + named
                      + re.findall(r"mtl:ofi:provider:domain: (\S+)", text))
     networks = [name for name in re.findall(r"Using (\w+) btl for send to", text) if name not in WITHIN]
-    return _once(networks + re.findall(r"btl: tcp: Using interface: (\S+)", text)
-                 + re.findall(r"met rank \d+ by \w+: at (\S+), port", text))
+    return _once(networks + sorted(re.findall(r"btl:tcp: now connected to (\S+), process", text)
+                                   + re.findall(r"met rank \d+ by \w+: (?:at|from) (\S+), port", text)))
 
 
 def complaint(result: Result, seconds: float) -> str:

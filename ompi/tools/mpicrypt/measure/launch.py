@@ -39,7 +39,8 @@ def _wait(process: subprocess.Popen[bytes], name: str, watched: set[signal.Signa
         left = max(0.0, ends - time.monotonic())
         info = signal.sigtimedwait(watched, left) if math.isfinite(left) else signal.sigwaitinfo(watched)
         if info is None and (caught or late):
-            print(f"mpicrypt: {name} (process {process.pid}) has not ended yet", file=sys.stderr)
+            if caught:
+                print(f"mpicrypt: {name} (process {process.pid}) has not ended yet", file=sys.stderr)
             break
         if info is None:
             late, ends = True, time.monotonic() + PATIENCE

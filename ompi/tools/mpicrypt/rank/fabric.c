@@ -34,7 +34,7 @@ static const struct {
     {CLASS "net/*", {"operstate", "speed", NULL}, {"", " Mb/s", NULL}},
 };
 
-/* What cannot be read, such as the speed of an interface that is down, is left out. */
+/* What cannot be read, or is unknown, such as the speed of an interface that is down (or -1), is left out. */
 static void add_device(char *text, size_t bytes, size_t class, const char *path)
 {
     char name[512], line[64];
@@ -44,7 +44,7 @@ static void add_device(char *text, size_t bytes, size_t class, const char *path)
     for (int i = 0; i < 3 && NULL != classes[class].file[i]; ++i) {
         snprintf(name, sizeof(name), "%s/%s", path, classes[class].file[i]);
         FILE *in = fopen(name, "r");
-        if (NULL != in && NULL != fgets(line, sizeof(line), in)) {
+        if (NULL != in && NULL != fgets(line, sizeof(line), in) && '-' != line[0]) {
             add_text(text, bytes, "%s%.*s%s", before, (int) strcspn(line, "\n"), line, classes[class].unit[i]);
             before = ", ";
         }
