@@ -215,6 +215,18 @@ static int run(const char *verb, int helper)
     return MPICRYPT_OK;
 }
 
+/* UCX reads its level when it is loaded, which is before main() where libmpi is linked to it: start again. */
+static void ucx_names_transports(char **argv)
+{
+    static const char name[] = "UCX_LOG_LEVEL", level[] = "info";
+    const char *now = getenv(name);
+
+    if (NULL == now || 0 != strcmp(now, level)) {
+        setenv(name, level, 1);
+        execv("/proc/self/exe", argv);
+    }
+}
+
 int main(int argc, char **argv)
 {
     bool given[MPICRYPT_OPTIONS_MAX];
@@ -236,7 +248,7 @@ int main(int argc, char **argv)
     }
     int helper = 0 == strcmp(argv[1], "path") ? mpicrypt_path_helper(mpicrypt_mpi_job.io.directory) : -1;
     if (mpicrypt_mpi_job.fabric) {
-        setenv("UCX_LOG_LEVEL", "info", 1);     /* it names transports and devices */
+        ucx_names_transports(argv);
     }
     bool pinned = mpicrypt_mpi_pin(mpicrypt_mpi_rank_of_launcher());
     MPI_Init(&argc, &argv);
