@@ -1,78 +1,58 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# packages.sh bookworm|trixie|forky: the Debian packages are built, with their checks, in a root
-# of that system from what is under version control, and installed in a fresh one, where a job
-# runs encrypted without any setting.  bookworm: the RPM, too.
-#
-# Both roots are overlays of a cached one, which stays as it is.
+# packages.sh bookworm|trixie|forky: the Debian packages are built, with their checks, in a root of that system from what is
+# under version control.  A second build, elsewhere, by a user and later, makes the same bytes.  lintian and autopkgtest have
+# nothing to say.  In a fresh root they are installed, and a job runs encrypted without any setting.  bookworm: the RPM, too.
 set -eu
 . "$SRC/tests/lib.sh"
-distribution=$1
-
-[ "$(id -u)" = 0 ] || skip "roots need root"
-command -v debootstrap > /dev/null || skip "debootstrap is missing"
-# Mounts of our own, which end with us.
-[ -n "${OMPI_CRYPT_MOUNTS-}" ] || exec unshare --mount env OMPI_CRYPT_MOUNTS=1 bash "$0" "$@"
-
-base=$CACHE/package-root-$distribution scripts=/usr/share/debootstrap/scripts
-if [ ! -e "$base/etc/debian_version" ]; then
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' 2>/dev/null |
-        grep -v security | head -n 1)
-    rm -rf --one-file-system "$base.new"
-    # As in tests/build.sh: a suite that debootstrap does not know, an index that may have expired.
-    debootstrap --variant=minbase $distribution "$base.new" "${OMPI_CRYPT_MIRROR:-${mirror:-http://deb.debian.org/debian}}" \
-        "$(ls "$scripts/$distribution" 2>/dev/null || echo "$scripts/sid")" > "$CASE_DIR/debootstrap.log" || skip "no root of $distribution: $(tail -n 1 "$CASE_DIR/debootstrap.log")"
-    [ $distribution != forky ] || echo 'Acquire::Check-Valid-Until "false";' > "$base.new/etc/apt/apt.conf.d/10old"
-    mv "$base.new" "$base"
-fi
-
-# overlay NAME: a root directory that begins as the base.
-overlay() {
-    mkdir -p "$CASE_DIR/$1"/{upper,work,root}
-    mount -t overlay overlay -o "lowerdir=$base,upperdir=$CASE_DIR/$1/upper,workdir=$CASE_DIR/$1/work" "$CASE_DIR/$1/root"
-    cp -L /etc/resolv.conf "$CASE_DIR/$1/root/etc/resolv.conf"
-}
-in_root() { local name=$1; shift; "$SRC/tests/in_root" "$CASE_DIR/$name/root" env LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
-apt() { local name=$1; shift; in_root "$name" apt-get -qq -o Dpkg::Use-Pty=0 "$@" >> "$CASE_DIR/apt.log" || fail "apt-get $*: $(tail -n 5 "$CASE_DIR/apt.log")"; }
+. "$SRC/tests/roots.sh"
 
 echo "1. build"
 overlay build
-apt build update
-apt build install -y --no-install-recommends build-essential
-mkdir -p "$CASE_DIR/build/root/src/ompi-crypt"
-if [ -e "$SRC/.git" ]; then
-    git -C "$SRC" -c safe.directory="$SRC" ls-files -z --cached --others --exclude-standard
-else
-    (cd "$SRC" && find . -type f -print0)
-fi | tar -C "$SRC" --null -T - -cf - | tar -C "$CASE_DIR/build/root/src/ompi-crypt" -xf -
+install_in build build-essential
+source_in build /src/ompi-crypt
 apt build build-dep -y --no-install-recommends /src/ompi-crypt
 in_root build bash -c "cd /src/ompi-crypt && DEB_BUILD_OPTIONS='parallel=$(nproc)' dpkg-buildpackage -us -uc -b" \
     > "$CASE_DIR/dpkg.log" 2>&1 || { tail -n 30 "$CASE_DIR/dpkg.log"; fail "dpkg-buildpackage"; }
 mkdir "$CASE_DIR/debs"
 cp "$CASE_DIR"/build/root/src/*.deb "$CASE_DIR/debs"
-if [ $distribution = bookworm ]; then
-    apt build install -y --no-install-recommends lintian
-    must in_root build bash -c 'lintian --allow-root --fail-on error,warning /src/*.changes'
-fi
+install_in build lintian
+must in_root build bash -c 'lintian --allow-root --fail-on error,warning /src/*.changes'
 must in_root build mpicc -o /src/ring /src/ompi-crypt/examples/ring.c
 
-echo "2. install"
+echo "2. again"
+source_in build /home/user/elsewhere/source
+in_root build bash -c 'useradd user && find /home/user -exec touch {} + && chown -R user: /home/user'
+in_root build runuser -u user -- env HOME=/home/user TZ=Asia/Tokyo LC_ALL=C DEB_BUILD_OPTIONS=nocheck bash -c \
+    'umask 077; cd /home/user/elsewhere/source && dpkg-buildpackage -us -uc -b' > "$CASE_DIR/again.log" 2>&1 ||
+    { tail -n 30 "$CASE_DIR/again.log"; fail "dpkg-buildpackage as a user"; }
+different=$(cd "$CASE_DIR/debs" && for deb in *.deb; do cmp -s "$deb" "$CASE_DIR/build/root/home/user/elsewhere/$deb" || echo "$deb"; done)
+[ -z "$different" ] || fail "not the same bytes: $different"
+echo "$(ls "$CASE_DIR/debs" | wc -l) packages are the same bytes"
+
+echo "3. autopkgtest"
+overlay tested
+cp -r "$CASE_DIR/debs" "$CASE_DIR/tested/root/debs"
+rm -f "$CASE_DIR"/tested/root/debs/*dbgsym*
+source_in tested /src
+install_in tested autopkgtest
+must in_root tested bash -c 'autopkgtest --no-built-binaries /debs/*.deb /src -- null'
+
+echo "4. install"
 overlay user
 cp -r "$CASE_DIR/debs" "$CASE_DIR/user/root/debs"
 rm -f "$CASE_DIR"/user/root/debs/*dbgsym*
-apt user update
-apt user install -y --no-install-recommends openssh-client $(cd "$CASE_DIR/user/root" && ls -d ./debs/ompi-crypt*.deb ./debs/libmpicrypt-file0*.deb ./debs/python3-ompi-crypt*.deb)
+packages=$(cd "$CASE_DIR/user/root/debs" && ls -d ompi-crypt*.deb libmpicrypt-file0*.deb python3-ompi-crypt*.deb)
+install_in user openssh-client $(printf '/debs/%s\n' $packages)
 must test ! -e "$CASE_DIR/user/root/usr/bin/gcc"
 must test -s "$CASE_DIR/user/root/usr/share/man/man1/mpicrypt.1.gz"
 
-echo "3. run"
+echo "5. run"
 parameters=$(cd "$CASE_DIR/user/root" && ls usr/lib/*/pmix2/share/pmix-mca-params.conf)
 trap 'vcluster down > /dev/null 2>&1 || true' EXIT
 cp "$CASE_DIR/build/root/src/ring" "$CASE_DIR/user/root/usr/local/bin/ring"
 text="secret-$(od -An -tx1 -N8 /dev/urandom | tr -d ' \n') of the job"
 echo "$text" > "$CASE_DIR/user/root/secret.txt"
-unset ${!OMPI_MCA_*} ${!PMIX_MCA_*} ${!PRTE_MCA_*}
-export HOME=/root PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 must vcluster up 2 --root "$CASE_DIR/user/root"
 must vcluster exec node0 mpicrypt keygen
 capture_start node1 "$CASE_DIR/wire.pcap"
@@ -98,9 +78,16 @@ done
 must vcluster exec node0 mpicrypt key new lab
 must vcluster exec node0 mpicrypt file encrypt /secret.txt /secret.encrypted --label lab
 says "$text" vcluster exec node0 python3 -I -c 'import ompi_crypt; print(ompi_crypt.open("/secret.encrypted", label="lab").read())'
-must vcluster down
 
-echo "4. remove"
+echo "6. upgrade, remove"
+in_root build bash -euc 'mkdir /src/next; for deb in /src/*.deb; do
+    dpkg-deb -R "$deb" /src/next/tree; sed -i "s/$1/&+next/g" /src/next/tree/DEBIAN/control
+    dpkg-deb --root-owner-group -b /src/next/tree "/src/next/${deb##*/}" > /dev/null; rm -r /src/next/tree; done' upgrade "$(cat "$SRC/VERSION")"
+cp -r "$CASE_DIR/build/root/src/next" "$CASE_DIR/user/root/next"
+install_in user $(printf '/next/%s\n' $packages)
+says +next in_root user dpkg-query -W ompi-crypt
+says "4 ranks: the messages came back as they were sent" vcluster mpirun -n 4 --mca pml crypt ring /secret.txt
+must vcluster down
 apt user purge -y 'ompi-crypt*' 'libmpicrypt-file*' python3-ompi-crypt
 left=$(cd "$CASE_DIR/user/root" && find usr etc -path '*openmpi*crypt*' -o -name '*ompi_crypt*' -o -name 'libmca_*crypt*' -o -name '*mpicrypt*' -o -name '*ompi-crypt*')
 [ -z "$left" ] || fail "apt-get purge left: $left"
@@ -109,8 +96,8 @@ left=$(in_root user dpkg-divert --list '*pmix*'
 [ -z "$left" ] || fail "apt-get purge left: $left"
 [ $distribution = bookworm ] || exit 0
 
-echo "5. the RPM, of a tarball"
-apt build install -y --no-install-recommends cpio rpm
+echo "7. the RPM, of a tarball"
+install_in build cpio rpm
 in_root build bash -c 'cd /src/ompi-crypt/debian/build && make -s dist' > "$CASE_DIR/dist.log" 2>&1 || { tail "$CASE_DIR/dist.log"; fail "make dist"; }
 in_root build bash -c 'rpmbuild -tb --nodeps --define "_topdir /src/rpm" /src/ompi-crypt/debian/build/ompi-crypt-*.tar.gz' \
     > "$CASE_DIR/rpm.log" 2>&1 || { tail -n 30 "$CASE_DIR/rpm.log"; fail "rpmbuild"; }
