@@ -33,7 +33,9 @@ while read -r -u 3 options verdict; do
         must_refuse "\$verdict" run 2 $halves "/mnt/\$options" rounds=1
         [ ! -s /srv/x/halves ] || fail "something was written to the refused file"
     fi
-    says "writers on several nodes: \$([ "\$verdict" = written ] || echo NOT )safe" mpicrypt doctor --mpirun "\$SRC/tests/vcluster mpirun" \
+    safe="NOT safe"
+    [ "\$verdict" != written ] || safe=safe
+    says "writers on several nodes: \$safe" mpicrypt doctor --mpirun "\$SRC/tests/vcluster mpirun" \
         --path "/mnt/\$options"
     must run 1 --host node0 $convert write "$CASE_DIR/plain" "/mnt/\$options/alone"
     must run 1 --host node1 $convert read "$CASE_DIR/plain" "/mnt/\$options/alone"
