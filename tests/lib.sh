@@ -183,6 +183,24 @@ internal_program() {
 # internal_flags DIRECTORY: those that a component there is compiled with.
 internal_flags() { ( cd "$1" && printf 'include Makefile\nshow:\n\t@echo $(DEFS) $(CPPFLAGS)\n' | make -s -f - show | tail -n 1 ) }
 
+# pretended_accelerator: accelerator/pretend, and what is preloaded into programs whose buffers are to be in its memory
+# (tests/mpi/accel), made once; prints their directory.
+pretended_accelerator() {
+    local from=$SRC/tests/mpi/accel place=$VARIANT_DIR/tests/accel flags header
+    mkdir -p "$place"
+    (
+        flock 6
+        [ -z "$(find "$from" -type f -newer "$place/gate.so" 2>&1)" ] && exit
+        header=$(in_variant mpicc --showme:incdirs | tr ' ' '\n' | sed -n "s,^,$VARIANT_ROOT,; p; q")/mpi.h
+        python3 -B "$from/gate.py" "$header" > "$place/calls.h" || exit
+        cd "$BUILD/ompi/mca/pml/crypt"  # where -I$(top_srcdir) and the like are right
+        eval "flags=($(internal_flags .))"
+        must in_variant mpicc -O2 -Wall -shared -fPIC "${flags[@]}" -o "$place/mca_accelerator_pretend.so" "$from/accelerator.c" -lopen-pal
+        must in_variant mpicc -O2 -Wall -Wno-deprecated-declarations -shared -fPIC -I"$place" -o "$place/gate.so" "$from/gate.c"
+    ) 6>"$place/lock" >&2 || exit
+    echo "$place"
+}
+
 # make_check DIRECTORY: what `make check` builds there, for one case at a time.
 make_check() {
     ( flock 6; in_variant make -C "$BUILD/$1" check TESTS= >&2 ) 6>"$VARIANT_DIR/make_check.lock"

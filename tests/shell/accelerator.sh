@@ -1,29 +1,39 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# The memory of an accelerator over btl/crypt: messages go from it and to it, as over btl/tcp, and no
-# processor touches it.  Over pml/crypt's own transport such a buffer is refused (shell/messages).
+# The memory of an accelerator, over every transport: messages and collectives go from it and to it, and no
+# processor touches it; what they say is left nowhere in a process once MPI has ended; a copy that fails ends the job.
+# (Cases with @ACCEL@ run programs of other directories so.)
 set -eu
 . "$SRC/tests/lib.sh"
 [ "$SERIES" != 4.1 ] || skip "Open MPI 4.1 has no accelerator components; CUDA is compiled in, or is not"
 
 cluster_up 2
-here=$SRC/tests/shell/messages
-mkdir "$CASE_DIR/components"
-(
-    cd "$BUILD/ompi/mca/pml/crypt"      # where -I$(top_srcdir) and the like are right
-    eval "flags=($(internal_flags .))"
-    must in_variant mpicc -O2 -Wall -shared -fPIC "${flags[@]}" -o "$CASE_DIR/components/mca_accelerator_pretend.so" \
-        "$here/accelerator.c" -lopen-pal
-)
-must in_variant mpicc -O2 -Wall -Wextra -Werror -o "$CASE_DIR/on_device" "$here/on_device.c"
-export DEVICE_ALIAS=1
-export OMPI_MCA_mca_base_component_path=$CASE_DIR/components:$OMPI_MCA_mca_base_component_path OMPI_MCA_accelerator=pretend
+place=$(pretended_accelerator)
+must in_variant mpicc -O2 -Wall -Wextra -Werror -I"$SRC/tests/mpi/accel" -o "$CASE_DIR/on_device" "$SRC/tests/shell/accelerator/on_device.c"
+export OMPI_MCA_mca_base_component_path=$place:$OMPI_MCA_mca_base_component_path OMPI_MCA_accelerator=pretend
 
-# over NAME OPTION...
+# over NAME RANKS OPTION...
 over() {
-    local name=$1; shift
-    must vcluster mpirun -n 4 --map-by node -x DEVICE_ALIAS "$@" "$CASE_DIR/on_device" "$CASE_DIR/good.$name"
+    local name=$1 ranks=$2; shift 2
+    must vcluster mpirun -n "$ranks" --map-by node "$@" "$CASE_DIR/on_device" "$CASE_DIR/good.$name"
     [ -e "$CASE_DIR/good.$name" ] || fail "$name: it did not end well"
 }
-over plain --mca pml ob1 --mca btl tcp,self
-over sealed --mca pml crypt --mca crypt_transport btl --mca btl crypt,self
+ob1=(--mca pml crypt --mca crypt_transport pml --mca pml_crypt_host ob1)
+ucx=(--mca pml crypt --mca pml_crypt_host ucx --mca pml_ucx_tls any --mca pml_ucx_devices any -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
+cm=(--mca pml crypt --mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
+over plain 4 --mca pml ob1 --mca btl tcp,self
+over btl 4 --mca pml crypt --mca crypt_transport btl --mca btl crypt,self
+over ob1 4 "${ob1[@]}"
+# Within a node UCX and libfabric get the buffer itself, and know no pretended accelerator.
+over ob1.remains 2 "${ob1[@]}" -x REMAINS=1
+over ob1.threads 2 "${ob1[@]}" -x REMAINS=1 --mca crypt_threads 4
+over ucx 2 "${ucx[@]}" -x REMAINS=1
+over cm 2 "${cm[@]}" -x REMAINS=1
+
+# A short message, a first part, a segment.
+for n in 1 30000 100000; do
+    echo "+ ! copies of $n bytes fail"
+    must_fail vcluster mpirun -n 2 --map-by node "${ob1[@]}" -x DEVICE_FAILS=$n "$CASE_DIR/on_device" > "$CASE_DIR/out" 2>&1
+    cat "$CASE_DIR/out"
+    grep -q "could not copy [0-9]* bytes between the memory of an accelerator" "$CASE_DIR/out" || fail "$n bytes: it does not say why"
+done

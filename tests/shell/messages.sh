@@ -89,26 +89,6 @@ with pml_crypt_t=0:1:4G
 arguments=(send 100000000)
 runs "in order: send 100000000"
 
-if [ "$SERIES" != 4.1 ]; then
-    mkdir "$CASE_DIR/components"
-    (
-        cd "$BUILD/ompi/mca/pml/crypt"  # where -I$(top_srcdir) and the like are right
-        eval "flags=($(internal_flags .))"
-        must in_variant mpicc -O2 -Wall -shared -fPIC "${flags[@]}" -o "$CASE_DIR/components/mca_accelerator_pretend.so" \
-            "$here/accelerator.c" -lopen-pal
-    )
-    pretend=("mca_base_component_path=$CASE_DIR/components:$OMPI_MCA_mca_base_component_path" accelerator=pretend)
-    # Other all-to-alls of one rank a node are messages of pml/crypt.
-    export OMPI_MCA_coll_cryptag_alltoall_algorithm=node
-    for call in send:100000 bcast:100000 gather:100000 alltoall:4000; do
-        arguments=(${call/:/ })
-        with_fault host "${pretend[@]}"
-        runs "in order: ${arguments[*]}"
-        with_fault device "${pretend[@]}"
-        refused "an accelerator's buffer: ${arguments[*]}" "is in accelerator memory"
-    done
-    unset OMPI_MCA_coll_cryptag_alltoall_algorithm
-fi
 arguments=()
 
 echo "== hosts"

@@ -8,11 +8,9 @@
  *   list:N                 nor for a list of N hashes
  *   liar                   it says that another public key is its own, and leaves it to the
  *                          others to end the job
- *   device                 what it sends lies in an accelerator's memory, says
- *                          the component of accelerator.c
  *
- *   faults [WHAT BYTES]    send: BYTES bytes from rank 1 to rank 0; bcast (from rank 1),
- *                          alltoall, or (and without arguments) gather: of BYTES bytes
+ *   faults [WHAT BYTES]    send: BYTES bytes from rank 1 to rank 0; (and without arguments)
+ *                          gather: of BYTES bytes
  *
  * Its functions stand in for those of the C library, and for two of the core.  Only
  * calls of the thread that sends are concerned.
@@ -27,8 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "device.h"
 
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
@@ -126,10 +122,8 @@ static void arm(void)
 
 int main(int argc, char **argv)
 {
-    const char *fault = getenv("FAULT");
     size_t bytes = argc > 2 ? strtoul(argv[2], NULL, 10) : 4;
-    char *mine = mmap(NULL != fault && 0 == strcmp(fault, "device") ? DEVICE_ADDRESS : NULL, bytes,
-                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *all;
+    char *mine = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *all;
     int rank, ranks;
 
     MPI_Init(&argc, &argv);
@@ -147,12 +141,6 @@ int main(int argc, char **argv)
         } else if (0 == rank) {
             MPI_Recv(all + bytes, (int) bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
-    } else if (argc > 1 && 0 == strcmp(argv[1], "bcast")) {
-        MPI_Bcast(mine, (int) bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
-        all[bytes] = mine[0];
-    } else if (argc > 1 && 0 == strcmp(argv[1], "alltoall")) {
-        MPI_Alltoall(mine, (int) bytes / ranks, MPI_BYTE, all + bytes - bytes / (size_t) ranks, (int) bytes / ranks,
-                     MPI_BYTE, MPI_COMM_WORLD);
     } else {
         MPI_Allgather(mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, MPI_COMM_WORLD);
     }

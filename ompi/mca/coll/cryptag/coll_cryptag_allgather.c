@@ -19,7 +19,7 @@ static const ompi_coll_cryptag_run_fn_t run_fn[OMPI_COLL_CRYPTAG_ALGORITHMS] = {
 };
 
 /* Packed blocks are stored one after the other in rank order.  dense: the user's
- * buffer has the same layout, so no second buffer is needed. */
+ * buffer has the same layout, in memory of the host, so no second buffer is needed. */
 static void measure(ompi_coll_cryptag_call_t *call)
 {
     ompi_coll_cryptag_user_t *user = &call->user;
@@ -31,7 +31,7 @@ static void measure(ompi_coll_cryptag_call_t *call)
     ompi_datatype_get_extent(user->rdtype, &lb, &user->extent);
     ompi_datatype_get_true_extent(user->rdtype, &true_lb, &true_extent);
     user->dense = 0 == true_lb && (ptrdiff_t) size == user->extent
-                  && (0 == size || ompi_datatype_is_contiguous_memory_layout(user->rdtype, 2));
+                  && (0 == size || NULL != ompi_common_cryptmpi_contiguous(user->rbuf, user->rdtype, 2));
     offset[0] = 0;
     for (int i = 0; i < p; i++) {
         size_t count = ompi_coll_cryptag_user_count(user, i);

@@ -251,7 +251,8 @@ static void open_pairs(node_run_t *run, const pair_t *pairs, int count)
     }
 }
 
-/* Long blocks; in place they are sent from a copy. */
+/* Long blocks; in place they are sent from a copy.  Our own is no message: ob1 of 5.0.7 would write from the copy into an
+ * accelerator's memory by itself. */
 static void post_long(node_run_t *run)
 {
     const int p = run->topo->ranks, rank = run->topo->rank;
@@ -261,6 +262,15 @@ static void post_long(node_run_t *run)
         const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&run->alltoall->in, from);
         ompi_coll_cryptag_cell_t out = ompi_coll_cryptag_cell(&run->alltoall->out, from);
 
+        if (from == rank && in.bytes == out.bytes && travels_alone(run, &in)) {
+            const int rc = ompi_coll_cryptag_cell_take_own(run->alltoall);
+
+            run->call->metrics.s_c += out.bytes;
+            if (OMPI_SUCCESS != rc) {
+                ompi_coll_cryptag_broken(run->call, rc);
+            }
+            continue;
+        }
         if (travels_alone(run, &out) && run->alltoall->in_place) {
             out = ompi_coll_cryptag_cell_copy(run->call, &out);
         }

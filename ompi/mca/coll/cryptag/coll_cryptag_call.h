@@ -270,8 +270,8 @@ void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryp
 
 /* ---- the user's buffers (coll_cryptag_user.c) ---- */
 
-/* Ends the job if `buffer`, with `bytes` to read or write, is in an accelerator's memory, as others would wait for this
- * rank.  MPI_IN_PLACE is allowed. */
+/* Ends the job if Open MPI cannot copy `buffer`, with `bytes` to read or write, to memory of the host, as others would wait
+ * for this rank.  MPI_IN_PLACE is allowed. */
 void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, size_t bytes);
 /* The number of elements in the block of `rank`. */
 size_t ompi_coll_cryptag_user_count(const ompi_coll_cryptag_user_t *user, int rank);

@@ -56,13 +56,17 @@ void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes)
     return memory;
 }
 
-/* More than one chunk was needed: the next call finds one of the whole size. */
+/* More than one chunk was needed: the next call finds one of the whole size.  What an accelerator's memory held is not
+ * kept in the host's. */
 void ompi_coll_cryptag_scratch_reset(ompi_coll_cryptag_scratch_t *scratch)
 {
     size_t used = 0;
     bool several = NULL != scratch->chunks && NULL != scratch->chunks->next;
 
     for (ompi_coll_cryptag_chunk_t *chunk = scratch->chunks; NULL != chunk; chunk = chunk->next) {
+        if (ompi_common_cryptmpi_device_possible) {
+            opal_crypt_wipe(chunk->bytes, chunk->used);
+        }
         used += chunk->used;
         chunk->used = 0;
     }

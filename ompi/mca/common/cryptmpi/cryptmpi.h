@@ -313,7 +313,7 @@ static inline size_t ompi_common_cryptmpi_bytes(const ompi_datatype_t *type, siz
     return size * count;
 }
 
-/* The address of the first byte if the elements are contiguous, else NULL. */
+/* The address of the first byte if the elements are contiguous and in memory of the host, else NULL. */
 OMPI_DECLSPEC void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count);
 
 /* Packed bytes [offset, offset + bytes) of the buffer, from or to `packed`. */
@@ -324,8 +324,7 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_unpack(void *buffer, size_t count, ompi_d
 
 /* The same for pieces of one message, best in order: the next one begins where the last
  * ended.  When receiving, `bytes` is the sum of all pieces: after these, a partial element is
- * stored, too.  NULL for a contiguous buffer, or when out of memory: use the functions above
- * then. */
+ * stored, too.  NULL when out of memory: use the functions above then. */
 typedef struct ompi_common_cryptmpi_stream ompi_common_cryptmpi_stream_t;
 OMPI_DECLSPEC ompi_common_cryptmpi_stream_t *ompi_common_cryptmpi_stream_open(const void *buffer, size_t count,
                                                                               const ompi_datatype_t *type, bool sending,
@@ -340,13 +339,21 @@ OMPI_DECLSPEC int ompi_common_cryptmpi_stream_unpack(ompi_common_cryptmpi_stream
 
 extern OMPI_DECLSPEC bool ompi_common_cryptmpi_device_possible;
 OMPI_DECLSPEC void ompi_common_cryptmpi_device_start(void);
+OMPI_DECLSPEC bool ompi_common_cryptmpi_device_has(const void *address);
 OMPI_DECLSPEC int ompi_common_cryptmpi_device_refuse(const void *buffer);
+void ompi_common_cryptmpi_device_convertor(struct opal_convertor_t *convertor);
 
-/* OMPI_SUCCESS, or an error after a message if the buffer is not in host memory. */
+/* Is this in the memory of an accelerator?  Costs nothing where there is none. */
+static inline bool ompi_common_cryptmpi_on_device(const void *address)
+{
+    return OPAL_UNLIKELY(ompi_common_cryptmpi_device_possible) && ompi_common_cryptmpi_device_has(address);
+}
+
+/* OMPI_SUCCESS, or an error after a message if this Open MPI cannot copy the buffer to memory of the host. */
 static inline int ompi_common_cryptmpi_device_check(const void *buffer)
 {
-    return OPAL_LIKELY(!ompi_common_cryptmpi_device_possible) ? OMPI_SUCCESS
-                                                              : ompi_common_cryptmpi_device_refuse(buffer);
+    return OMPI_COMMON_CRYPTMPI_ACCELERATOR || NULL == buffer || !ompi_common_cryptmpi_on_device(buffer)
+               ? OMPI_SUCCESS : ompi_common_cryptmpi_device_refuse(buffer);
 }
 
 /* ---- failures ---- */

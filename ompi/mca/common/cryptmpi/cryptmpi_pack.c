@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Copies between a user's buffer and packed bytes, any piece of it, in any order.
- * A contiguous buffer costs one memcpy; anything else goes through Open MPI's
- * convertor, which stays open for a whole message (a stream), so that the next
- * piece begins where the last one ended.
+ * A contiguous buffer costs one memcpy; anything else, and the memory of accelerators, goes
+ * through Open MPI's convertor, which stays open for a whole message (a stream), so that the
+ * next piece begins where the last one ended.
  *
  *     | double | char | double | char | ...      packed bytes
  *          |<----- a piece ------>|
@@ -31,10 +31,11 @@
 
 void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count)
 {
-    if (!opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) (count < 2 ? count : 2))) {
-        return NULL;
-    }
-    return (char *) buffer + type->super.true_lb;
+    char *first = (char *) buffer + type->super.true_lb;
+
+    return opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) (count < 2 ? count : 2))
+                   && !ompi_common_cryptmpi_on_device(first)
+               ? first : NULL;
 }
 
 enum { LARGEST = 64 };                  /* bytes: longer than any predefined element */
@@ -61,6 +62,10 @@ static void begin(ompi_common_cryptmpi_stream_t *s, const void *buffer, size_t c
     } else {
         opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count, buffer, 0, &s->convertor);
     }
+    /* Open MPI looks at the buffer's address itself, which is not that of the data under MPI_BOTTOM. */
+    if (ompi_common_cryptmpi_on_device((const char *) buffer + type->super.true_lb)) {
+        ompi_common_cryptmpi_device_convertor(&s->convertor);
+    }
     s->buffer = (void *) (uintptr_t) buffer;
     s->count = count;
     s->type = type;
@@ -71,6 +76,7 @@ static void end(ompi_common_cryptmpi_stream_t *s)
 {
     opal_convertor_cleanup(&s->convertor);
     OBJ_DESTRUCT(&s->convertor);
+    opal_crypt_wipe(s->element, sizeof(s->element));
 }
 
 /* Move to `offset`, or as close before it as the convertor can. */
@@ -217,7 +223,9 @@ static int put_part(ompi_common_cryptmpi_stream_t *s, size_t begins, size_t byte
         return OMPI_ERROR;
     }
     memcpy(element + skip, from, n);
-    return put_whole(s, begins, bytes, element);
+    int rc = put_whole(s, begins, bytes, element);
+    opal_crypt_wipe(element, sizeof(element));
+    return rc;
 }
 
 static int put_waiting(ompi_common_cryptmpi_stream_t *s)
@@ -279,11 +287,8 @@ static int unpack(ompi_common_cryptmpi_stream_t *s, size_t offset, size_t bytes,
 ompi_common_cryptmpi_stream_t *ompi_common_cryptmpi_stream_open(const void *buffer, size_t count, const ompi_datatype_t *type,
                                                                 bool sending, size_t bytes)
 {
-    ompi_common_cryptmpi_stream_t *s = NULL;
+    ompi_common_cryptmpi_stream_t *s = malloc(sizeof(*s));
 
-    if (NULL == ompi_common_cryptmpi_contiguous(buffer, type, count)) {
-        s = malloc(sizeof(*s));
-    }
     if (NULL != s) {
         begin(s, buffer, count, type, sending);
         s->expected = bytes;
@@ -297,7 +302,6 @@ void ompi_common_cryptmpi_stream_close(ompi_common_cryptmpi_stream_t *s)
     if (NULL != s) {
         end(s);
         pthread_mutex_destroy(&s->lock);
-        opal_crypt_wipe(s->element, sizeof(s->element));
         free(s);
     }
 }

@@ -171,6 +171,7 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
         if (!unpack(r, offset, plain_bytes < capacity ? plain_bytes : capacity, stage->bytes)) {
             r->host_error = MPI_ERR_INTERN;
         }
+        opal_crypt_wipe(stage->bytes, plain_bytes);
     }
     ompi_pml_crypt_stage_return(stage);
     ompi_common_cryptmpi_add(&r->window, -1);
@@ -256,7 +257,7 @@ static void post_more(ompi_pml_crypt_request_t *r)
 
 /* ---- the first part ---- */
 
-int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed,
+int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, uint8_t **packed,
                               opal_crypt_shape_t *shape, uint64_t *counter, opal_crypt_chop_t **chop)
 {
     const size_t wire_bytes = m->in.wire_bytes, first_bytes = wire_bytes - OPAL_CRYPT_FIRST_OVERHEAD;
@@ -276,7 +277,7 @@ int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const
 
 /* The caller's own count in `pending` keeps the request alive while this runs.  Segments may take
  * long to arrive: the first part's staging is returned before. */
-void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packed, uint64_t counter)
+void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, uint8_t *packed, uint64_t counter)
 {
     const uint64_t wanted = r->shape.total_bytes < r->m.plain_bytes ? r->shape.total_bytes : r->m.plain_bytes;
 
@@ -285,8 +286,9 @@ void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packe
     r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
     r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
                                                                    : ompi_pml_crypt_cut_open(r->shape.total_bytes);
-    r->stream = ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, false,
-                                                 wanted > r->shape.first_bytes ? wanted - r->shape.first_bytes : 0);
+    r->stream = NULL != r->m.flat ? NULL
+                : ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, false,
+                                                   wanted > r->shape.first_bytes ? wanted - r->shape.first_bytes : 0);
     ompi_common_cryptmpi_add(&r->pending, (int32_t) r->shape.count);
     r->left = (int32_t) r->shape.count;
     if (r->shape.count > 0 && admit(r)) {
@@ -296,7 +298,7 @@ void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packe
 
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r)
 {
-    const uint8_t *packed;
+    uint8_t *packed;
     uint64_t counter;
     const int rc = ompi_pml_crypt_open_first(&r->m, r->first->bytes, &packed, &r->shape, &counter, &r->chop);
 

@@ -214,7 +214,7 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
     uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, segment);
     uint64_t offset = opal_crypt_segment_offset(&r->shape, segment);
     ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_chunk_get(r, plain_bytes + OPAL_CRYPT_SEGMENT_OVERHEAD);
-    char *flat = ompi_common_cryptmpi_contiguous(r->m.buffer, r->m.type, r->m.count);
+    char *flat = r->m.flat;
 
     stage->op.done = segment_out;
     stage->op.request = r;
@@ -309,7 +309,7 @@ static void first_out(ompi_pml_crypt_op_t *op, const ompi_status_public_t *statu
 static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
 {
     opal_crypt_envelope_t envelope;
-    const void *plain = ompi_common_cryptmpi_contiguous(r->m.buffer, r->m.type, r->m.count);
+    const void *plain = r->m.flat;
     uint64_t counter;
     int rc;
 
@@ -326,7 +326,7 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
     if (OPAL_CRYPT_OK == rc) {
         r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
         ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
-        r->stream = ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, true, 0);
+        r->stream = NULL != r->m.flat ? NULL : ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, true, 0);
     }
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : ompi_pml_crypt_error(&r->m, ompi_comm_rank(r->m.c->comm), r->m.tag, rc);
 }

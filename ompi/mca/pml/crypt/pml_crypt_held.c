@@ -259,6 +259,9 @@ void ompi_pml_crypt_held_drop(ompi_pml_crypt_held_t *held)
     if (NULL != held->chop) {
         opal_crypt_chop_end(held->chop);
     }
+    if (held->opened) {
+        opal_crypt_wipe(held->stage->bytes, held->m.in.wire_bytes);
+    }
     if (NULL != held->stage
         && __atomic_compare_exchange_n(&held->taker, &nobody, OMPI_PML_CRYPT_HELD_DROPPED, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE)) {

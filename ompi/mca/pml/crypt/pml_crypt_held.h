@@ -20,7 +20,7 @@ struct ompi_pml_crypt_held {
     ompi_status_public_t status;    /* the host's, of the first part */
     /* a sealed message whose first part a probe has opened and accepted */
     bool opened;
-    const uint8_t *packed;          /* its plaintext, in the stage */
+    uint8_t *packed;                /* its plaintext, in the stage */
     uint64_t counter;
     opal_crypt_shape_t shape;
     opal_crypt_chop_t *chop;        /* NULL: the frame is the whole message */

@@ -63,6 +63,7 @@ typedef struct ompi_pml_crypt_message {
     size_t count;
     ompi_datatype_t *type;
     size_t plain_bytes;                     /* send: of the message; receive: room in the buffer */
+    char *flat;                             /* the first byte, of contiguous elements in memory of the host; or NULL */
     int rank, tag;                          /* the peer's; receive: or MPI_ANY_SOURCE, MPI_ANY_TAG */
     ompi_status_public_t status;            /* what the application will see */
     /* receives */
@@ -81,6 +82,7 @@ static inline void ompi_pml_crypt_message_init(ompi_pml_crypt_message_t *m, ompi
     m->count = count;
     m->type = type;
     m->plain_bytes = ompi_common_cryptmpi_bytes(type, count);
+    m->flat = ompi_common_cryptmpi_contiguous(buffer, type, count);
     m->rank = rank;
     m->tag = tag;
     m->status = (ompi_status_public_t){.MPI_SOURCE = OMPI_ANY_SOURCE, .MPI_TAG = OMPI_ANY_TAG};

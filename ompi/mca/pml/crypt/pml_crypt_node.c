@@ -95,7 +95,11 @@ static void receive_body(ompi_pml_crypt_request_t *r, const uint8_t *frame)
     const uint64_t total_bytes = opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER);
     const uint64_t id = opal_crypt_get64(frame + OPAL_CRYPT_LOCAL_HEADER + 8);
     const int tag = opal_crypt_tags_body(&ompi_pml_crypt.tags, r->m.peer->token_in->base + id);
-    const bool fits = total_bytes <= r->m.plain_bytes;      /* the host must never truncate it */
+    /* The host must never truncate it.  And ob1 (of 5.0.7) itself writes into an accelerator's memory what comes from that of
+     * the host. */
+    const bool fits = total_bytes <= r->m.plain_bytes
+                      && (ompi_pml_crypt.sends_later
+                          || !ompi_common_cryptmpi_on_device((char *) r->m.buffer + r->m.type->super.true_lb));
     int rc;
 
     ompi_pml_crypt_deliver(&r->m, total_bytes, NULL, 0);

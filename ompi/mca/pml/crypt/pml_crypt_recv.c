@@ -38,7 +38,7 @@ arrived(ompi_pml_crypt_message_t *m, const uint8_t *frame, const ompi_status_pub
 
 /* ---- to the application ---- */
 
-void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, const uint8_t *packed, size_t packed_bytes)
+void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, uint8_t *packed, size_t packed_bytes)
 {
     const size_t bytes = packed_bytes < m->plain_bytes ? packed_bytes : m->plain_bytes;
 
@@ -49,6 +49,9 @@ void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, c
     if (NULL != packed
         && OMPI_SUCCESS != ompi_common_cryptmpi_unpack(m->buffer, m->count, m->type, 0, bytes, packed)) {
         m->status.MPI_ERROR = MPI_ERR_INTERN;
+    }
+    if (NULL != packed && NULL == m->flat) {
+        opal_crypt_wipe(packed, packed_bytes);
     }
 }
 
@@ -62,13 +65,12 @@ void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_
 {
     static const char zeros[4096];
     const size_t bytes = plain_bytes < m->plain_bytes ? plain_bytes : m->plain_bytes;
-    char *flat = ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count);
 
     if (m->c->is_window) {
         return;                         /* everything there has been verified */
     }
-    if (NULL != flat && bytes > 0) {
-        opal_crypt_wipe(flat, bytes);
+    if (NULL != m->flat && bytes > 0) {
+        opal_crypt_wipe(m->flat, bytes);
         return;
     }
     for (size_t offset = 0; offset < bytes; offset += sizeof(zeros)) {
@@ -80,7 +82,7 @@ void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_
 /* ---- one frame ---- */
 
 OPAL_CRYPT_OFTEN
-int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed)
+int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, uint8_t **packed)
 {
     const size_t wire_bytes = m->in.wire_bytes, plain_bytes = wire_bytes - OPAL_CRYPT_DIRECT_OVERHEAD;
     const opal_crypt_envelope_t envelope = ompi_common_cryptmpi_envelope(m->c, m->in.source, m->in.tag);
@@ -102,7 +104,7 @@ receive_frame(ompi_pml_crypt_message_t *m, uint8_t *frame, ompi_pml_crypt_what_t
 {
     const bool direct = OMPI_PML_CRYPT_IS_DIRECT == what;
     const size_t plain_bytes = m->in.wire_bytes - (direct ? OPAL_CRYPT_DIRECT_OVERHEAD : OPAL_CRYPT_LOCAL_HEADER);
-    const uint8_t *packed = frame + OPAL_CRYPT_LOCAL_HEADER;
+    uint8_t *packed = frame + OPAL_CRYPT_LOCAL_HEADER;
     const int rc = direct ? ompi_pml_crypt_open_direct(m, frame, &packed) : ompi_pml_crypt_local_open(m, frame);
 
     if (OPAL_CRYPT_OK == rc) {

@@ -47,26 +47,26 @@ void ompi_pml_crypt_open_first_part(ompi_pml_crypt_request_t *r, ompi_pml_crypt_
 
 /* Open and accept a DIRECT, or a FIRST, frame; OPAL_CRYPT_OK, or why it is refused, and then all of it is
  * wiped.  *packed: the plaintext, if it has yet to be unpacked into the buffer; else NULL. */
-int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed);
-int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, const uint8_t **packed,
+int ompi_pml_crypt_open_direct(ompi_pml_crypt_message_t *m, uint8_t *frame, uint8_t **packed);
+int ompi_pml_crypt_open_first(ompi_pml_crypt_message_t *m, uint8_t *frame, uint8_t **packed,
                               opal_crypt_shape_t *shape, uint64_t *counter, opal_crypt_chop_t **chop);
 /* Deliver a message of total_bytes: set its length, or that the buffer is too short; unpack its first bytes, if
- * they are still `packed`. */
-void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, const uint8_t *packed, size_t packed_bytes);
+ * they are still `packed`, which is wiped unless the buffer is flat. */
+void ompi_pml_crypt_deliver(ompi_pml_crypt_message_t *m, uint64_t total_bytes, uint8_t *packed, size_t packed_bytes);
 void ompi_pml_crypt_fail(ompi_pml_crypt_message_t *m, int rc) OPAL_CRYPT_RARE;      /* report, set the status */
 void ompi_pml_crypt_wipe_buffer(const ompi_pml_crypt_message_t *m, size_t plain_bytes) OPAL_CRYPT_RARE;
 
-/* Where a message may be opened in place: the buffer, if it is contiguous and must not be read before completion;
- * else NULL. */
+/* Where a message may be opened in place: the buffer, if it is contiguous, in memory of the host, and must not be read
+ * before completion; else NULL. */
 static inline char *ompi_pml_crypt_own_memory(const ompi_pml_crypt_message_t *m)
 {
-    return m->c->is_window ? NULL : ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count);
+    return m->c->is_window ? NULL : m->flat;
 }
 
 /* Where plaintext of this length goes: into the buffer, if it can be opened in place and fits; else over
  * the ciphertext, behind the header. */
 static inline uint8_t *ompi_pml_crypt_place(const ompi_pml_crypt_message_t *m, size_t plain_bytes, uint8_t *frame,
-                                            size_t header, size_t *capacity, const uint8_t **packed)
+                                            size_t header, size_t *capacity, uint8_t **packed)
 {
     uint8_t *place = plain_bytes > 0 && plain_bytes <= m->plain_bytes
                          ? (uint8_t *) ompi_pml_crypt_own_memory(m) : NULL;
@@ -88,7 +88,7 @@ int ompi_pml_crypt_accept(ompi_pml_crypt_message_t *m, const opal_crypt_envelope
 
 void ompi_pml_crypt_chop_recv(ompi_pml_crypt_request_t *r);         /* opens the first part */
 /* The first part was opened; `packed`: its plaintext, unless that is in the buffer already. */
-void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, const uint8_t *packed, uint64_t counter);
+void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, uint8_t *packed, uint64_t counter);
 void ompi_pml_crypt_arriving_start(void);
 void ompi_pml_crypt_arriving_stalled(void); /* from the progress function */
 int ompi_pml_crypt_opened(void);            /* from the progress function: what workers have opened */

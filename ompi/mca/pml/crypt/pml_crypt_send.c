@@ -51,7 +51,7 @@ static int make_frame(const ompi_pml_crypt_message_t *m, uint8_t *frame, size_t 
     if (OMPI_COMMON_CRYPTMPI_SEALED != ompi_common_cryptmpi_kind(m->peer)) {
         return ompi_pml_crypt_local_frame(m, frame, wire_bytes);
     }
-    plain = ompi_common_cryptmpi_contiguous(m->buffer, m->type, m->count);
+    plain = m->flat;
     if (NULL == plain || 0 == m->plain_bytes) {
         plain = frame + OPAL_CRYPT_FRAME_HEADER;
         rc = ompi_common_cryptmpi_pack(m->buffer, m->count, m->type, 0, m->plain_bytes, frame + OPAL_CRYPT_FRAME_HEADER);

@@ -1,13 +1,16 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * accelerator/pretend, a component for Open MPI 5.0: some memory of the host is an
- * accelerator's.  It does what accelerator/null does with it (device.h).
+ * accelerator/pretend, a component for Open MPI from 5.0 on: some memory of the host is an
+ * accelerator's (device.h).  DEVICE_FAILS=N: a copy of N bytes or more fails.  Rank 0 fails at its end
+ * if it copied nothing: it tested nothing.
  */
 #include "opal_config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opal/constants.h"
 #include "opal/mca/accelerator/accelerator.h"
@@ -17,25 +20,22 @@
 extern opal_accelerator_base_module_t opal_accelerator_null_module;
 
 static opal_accelerator_base_module_t module;
+static size_t fails = SIZE_MAX;
+static bool copied;
 
 static int check_addr(const void *address, int *device, uint64_t *flags)
 {
-    const char *at = address;
-
     *device = 0;
     *flags = 0;
-    return at >= DEVICE_ADDRESS && at < DEVICE_ADDRESS + DEVICE_BYTES;
-}
-
-static char *alias_of(const void *address)
-{
-    char *at = (char *) address;
-
-    return at >= DEVICE_ADDRESS && at < DEVICE_ADDRESS + DEVICE_BYTES ? at - DEVICE_ADDRESS + DEVICE_ALIAS : at;
+    return on_device(address);
 }
 
 static int move(int to_device, int from_device, void *to, const void *from, size_t bytes, opal_accelerator_transfer_type_t type)
 {
+    copied = true;
+    if (bytes >= fails) {
+        return OPAL_ERROR;
+    }
     memmove(alias_of(to), alias_of(from), bytes);
     return OPAL_SUCCESS;
 }
@@ -48,18 +48,25 @@ static int move_later(int to_device, int from_device, void *to, const void *from
 
 static opal_accelerator_base_module_t *start(void)
 {
+    const char *text = getenv("DEVICE_FAILS");
+
     module = opal_accelerator_null_module;
     module.check_addr = check_addr;
-    if (NULL != getenv("DEVICE_ALIAS")) {
-        module.mem_copy = module.mem_move = move;
-        module.mem_copy_async = move_later;
-    }
+    module.mem_copy = module.mem_move = move;
+    module.mem_copy_async = move_later;
+    fails = NULL == text ? SIZE_MAX : strtoul(text, NULL, 10);
     return &module;
 }
 
 static void end(opal_accelerator_base_module_t *ours)
 {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
     (void) ours;
+    if (!copied && NULL != rank && 0 == strcmp(rank, "0")) {
+        fprintf(stderr, "accelerator/pretend: nothing was copied\n");
+        _exit(1);
+    }
 }
 
 opal_accelerator_base_component_t mca_accelerator_pretend_component = {

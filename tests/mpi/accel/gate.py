@@ -1,0 +1,17 @@
+# Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+"""
+    gate.py MPI.H > CALLS.H
+
+Each function PMPI_NAME of MPI that returns an error code, as MPI_NAME: through the gate of gate.c.
+"""
+import re
+import sys
+
+text = re.sub(r"/\*.*?\*/|^#.*?(?<!\\)$", "", open(sys.argv[1]).read(), flags=re.S | re.M)
+calls = re.findall(r"\bint\s+PMPI_(\w+)\s*\(([^;]*?)\)\s*(__\w+[^;]*)?;", text)
+for name, parameters in {name: parameters for name, parameters, attributes in calls if "removed" not in attributes}.items():
+    parameters = " ".join(parameters.split())
+    if "..." not in parameters:
+        named = [] if parameters == "void" else parameters.split(",")
+        names = ", ".join(re.search(r"(\w+)\s*(?:\[\w*\]\s*)*$", one)[1] for one in named)
+        print(f"int MPI_{name}({parameters}) {{ GATE(PMPI_{name}({names})); }}")
