@@ -85,6 +85,7 @@ add_case() {
         -asan) [[ ,$2, = *,sanitize,* ]] || return 0 ;;
     esac
     [[ ,$2, != *,not-$NATIVE,* ]] || return 0
+    [[ " $4 " != *' @ACCEL@ '* || $VARIANT_SUFFIX = -[56].0 || $NATIVE != 4.1 ]] || return 0      # 4.1 has no accelerators
     CASES+=("$1")
     CASE_TAGS[$1]=$2 CASE_FILE[$1]=$3 CASE_ARGS[$1]=$4 CASE_TRANSPORT[$1]=$5
 }
@@ -208,7 +209,7 @@ run_unit() {                                    # run_unit NAME LIMIT
 
 # run_mpi KIND NAME LIMIT NODESxRANKS [MPIRUN-ARG... ::] [ARG...]
 run_mpi() {
-    local kind=$1 name=$2 limit=$3 shape=$4 nodes ranks before=() after=() arg program pml=$OMPI_MCA_pml; shift 4
+    local kind=$1 name=$2 limit=$3 shape=$4 nodes ranks before=() after=() arg program place pml=$OMPI_MCA_pml; shift 4
     nodes=${shape%x*} ranks=${shape#*x}
     for arg in "$@"; do
         if [ "$arg" = :: ]; then
@@ -218,6 +219,10 @@ run_mpi() {
                     -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
         elif [ "$arg" = @RXM@ ]; then   # pml/crypt over cm, and libfabric over the virtual network
             after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
+        elif [ "$arg" = @ACCEL@ ]; then # buffers are in the memory of a pretended accelerator
+            place=$(pretended_accelerator)
+            export OMPI_MCA_accelerator=pretend OMPI_MCA_mca_base_component_path=$place:$OMPI_MCA_mca_base_component_path
+            after+=(-x LD_PRELOAD="$place/gate.so")
         elif [ "$arg" = @PLAIN@ ]; then # the control: Open MPI as it is
             pml=ob1
         else

@@ -44,7 +44,7 @@ static void strided(MPI_Comm comm, int ints, bool strided_send, bool strided_rec
     MT_MPI(MPI_Type_create_resized(vector, 0, (MPI_Aint) (2 * (size_t) ints * sizeof(int)), &spaced));
     MT_MPI(MPI_Type_commit(&spaced));
     const size_t step_out = strided_send ? 2 : 1, step_in = strided_recv ? 2 : 1, n = (size_t) ints;
-    int *out = malloc(n * step_out * sizeof(int)), *in = malloc((size_t) p * n * step_in * sizeof(int));
+    int *out = mt_alloc(n * step_out * sizeof(int)), *in = mt_alloc((size_t) p * n * step_in * sizeof(int));
     MT_CHECK(NULL != out && NULL != in, "memory");
     for (size_t i = 0; i < n; i++) {
         out[i * step_out] = rank * 100000 + (int) i * 7 + round;
@@ -88,7 +88,7 @@ static void uneven(MPI_Comm comm, size_t m, int gap, bool reverse, bool in_place
         places[i] = place;
         place += counts[i] + gap;
     }
-    uint8_t *in = malloc((size_t) place + 1), *out = malloc((size_t) counts[rank] + 1);
+    uint8_t *in = mt_alloc((size_t) place + 1), *out = mt_alloc((size_t) counts[rank] + 1);
     MT_CHECK(NULL != in && NULL != out, "memory");
     memset(in, 0xee, (size_t) place + 1);
     mt_fill(out, (size_t) counts[rank], mt_key(round, rank, 1, 0));

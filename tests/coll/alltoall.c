@@ -50,7 +50,7 @@ static void strided(MPI_Comm comm, int ints, bool strided_send, bool strided_rec
     MT_MPI(MPI_Type_create_resized(vector, 0, (MPI_Aint) (2 * (size_t) ints * sizeof(int)), &spaced));
     MT_MPI(MPI_Type_commit(&spaced));
     const size_t step_out = strided_send ? 2 : 1, step_in = strided_recv ? 2 : 1, n = (size_t) ints;
-    int *out = malloc((size_t) p * n * step_out * sizeof(int)), *in = malloc((size_t) p * n * step_in * sizeof(int));
+    int *out = mt_alloc((size_t) p * n * step_out * sizeof(int)), *in = mt_alloc((size_t) p * n * step_in * sizeof(int));
     MT_CHECK(NULL != out && NULL != in, "memory");
     memset(in, 0x77, (size_t) p * n * step_in * sizeof(int));
     for (int r = 0; r < p; r++) {
@@ -102,7 +102,7 @@ static void uneven(MPI_Comm comm, size_t m, bool in_place, int round)
         at_in[i] = end_in;
         end_in += n_in[i] + GAP;
     }
-    uint8_t *out = malloc((size_t) end_out + 1), *in = malloc((size_t) end_in + 1);
+    uint8_t *out = mt_alloc((size_t) end_out + 1), *in = mt_alloc((size_t) end_in + 1);
     MT_CHECK(NULL != out && NULL != in, "memory");
     memset(in, 0xee, (size_t) end_in + 1);
     for (int i = 0; i < p; i++) {

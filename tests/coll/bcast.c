@@ -38,7 +38,7 @@ static void strided(MPI_Comm comm, int ints, int root, int round)
 
     MPI_Comm_rank(comm, &rank);
     const size_t step = rank % 2 ? 2 : 1;
-    int *all = malloc((size_t) ints * 2 * sizeof(int));
+    int *all = mt_alloc((size_t) ints * 2 * sizeof(int));
     MT_CHECK(NULL != all, "memory");
     memset(all, 0x77, (size_t) ints * 2 * sizeof(int));
     for (int i = 0; rank == root && i < ints; i++) {
@@ -60,7 +60,7 @@ static void strided(MPI_Comm comm, int ints, int root, int round)
  * Over btl/crypt nobody does either. */
 static void check_counts(MPI_Comm comm, const int *nodes, size_t m, int root, size_t segment, size_t share_min)
 {
-    unsigned char *bytes = malloc(m);
+    unsigned char *bytes = mt_alloc(m);
     bool first = true;
     metrics_t added;
     int rank, ranks, here = 0;

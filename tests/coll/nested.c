@@ -158,7 +158,7 @@ static bool try_one(MPI_Comm comm, uint64_t state, size_t most, const char *name
         c.block = (size_t) c.part * t.size;
         c.key = mt_random(&state);
         c.wanted = malloc((size_t) c.p * c.block);
-        c.packed = malloc((size_t) c.p * c.block);
+        c.packed = mt_alloc((size_t) c.p * c.block);
         c.from = mt_span_new(&t, c.p * c.part);
         c.to = mt_span_new(&t, c.p * c.part);
         MT_CHECK(NULL != c.wanted && NULL != c.packed, "memory");

@@ -13,7 +13,7 @@ static int rank, size, seed;
 
 static unsigned char *get(size_t n)
 {
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     MT_CHECK(NULL != p, "memory");
     memset(p, 0x33, n + 1);
     return p;

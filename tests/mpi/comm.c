@@ -16,7 +16,7 @@ static void exchange(MPI_Comm comm, int mark, size_t n)
     int rank, size;
     MT_MPI(MPI_Comm_rank(comm, &rank));
     MT_MPI(MPI_Comm_size(comm, &size));
-    unsigned char *p = malloc((size_t) size * n + 1);
+    unsigned char *p = mt_alloc((size_t) size * n + 1);
     MPI_Request *req = malloc((size_t) size * sizeof(*req));
     MPI_Status status;
     mt_buf_t buf;
@@ -88,7 +88,7 @@ static void many(size_t n)
     MPI_Comm c[MANY];
     MPI_Request req[MANY];
     int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;
-    unsigned char *p = malloc(MANY * n + 1);
+    unsigned char *p = mt_alloc(MANY * n + 1);
     MPI_Status status;
     mt_buf_t buf;
     mt_buf_new(&buf, n);
@@ -115,7 +115,7 @@ static void many(size_t n)
 static void freed_in_flight(size_t n)
 {
     int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;
-    unsigned char *p = malloc(2 * n + 1);
+    unsigned char *p = mt_alloc(2 * n + 1);
     MPI_Comm c;
     MPI_Request req[4];
     MPI_Status status[4];
@@ -150,7 +150,7 @@ static void inter(void)
     MT_MPI(MPI_Comm_remote_size(both, &far));
     for (int s = 0; s < mt_few_sizes_count; s++) {
         size_t n = mt_few_sizes[s];
-        unsigned char *p = malloc((size_t) far * n + 1);
+        unsigned char *p = mt_alloc((size_t) far * n + 1);
         MPI_Request *req = malloc((size_t) far * sizeof(*req));
         for (int i = 0; i < far; i++) {
             mt_fill(p + (size_t) i * n, n, mt_key(500 + side, rank, i, s));
@@ -168,7 +168,7 @@ static void inter(void)
         MT_MPI(MPI_Waitall(far, req, MPI_STATUSES_IGNORE));
 
         /* Broadcast from rank 0 of the even side; allgather between the sides. */
-        unsigned char *all = malloc(((size_t) far + 1) * n + 1);
+        unsigned char *all = mt_alloc(((size_t) far + 1) * n + 1);
         mt_fill(all, n, mt_key(520, side, 0, s));
         MT_MPI(MPI_Bcast(all, (int) n, MPI_BYTE, side ? 0 : (0 == rank ? MPI_ROOT : MPI_PROC_NULL), both));
         MT_SAME(all, n, mt_key(520, 0, 0, s), "bcast between groups");

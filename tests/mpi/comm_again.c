@@ -22,7 +22,7 @@ static void exchange(MPI_Comm comm, int mark, size_t n)
     MT_MPI(MPI_Comm_test_inter(comm, &inter));
     MT_MPI(MPI_Comm_rank(comm, &rank));
     MT_MPI(inter ? MPI_Comm_remote_size(comm, &size) : MPI_Comm_size(comm, &size));
-    unsigned char *p = malloc((size_t) size * n + 1);
+    unsigned char *p = mt_alloc((size_t) size * n + 1);
     MPI_Request *req = malloc((size_t) size * sizeof(*req));
     MPI_Status status;
     mt_buf_t buf;

@@ -276,7 +276,7 @@ size_t mt_random_size(uint64_t *state, size_t limit)
 
 void mt_buf_new(mt_buf_t *b, size_t n)
 {
-    unsigned char *base = malloc(n + 2 * GUARD);
+    unsigned char *base = mt_alloc(n + 2 * GUARD);
     MT_CHECK(NULL != base, "no memory for %zu bytes", n);
     b->p = base + GUARD;
     b->n = n;

@@ -81,6 +81,10 @@ extern const int mt_few_sizes_count;
 /* Mostly small, now and then large; at most `limit`. */
 size_t mt_random_size(uint64_t *state, size_t limit);
 
+/* ---- buffers of messages: with @ACCEL@ in the list, an accelerator's memory; for free() ---- */
+extern void *accel_malloc(size_t bytes) __attribute__((weak));      /* accel/gate.c, if it is preloaded; aligned to 64 */
+static inline void *mt_alloc(size_t bytes) { return NULL != accel_malloc ? accel_malloc(bytes) : malloc(bytes); }
+
 /* ---- guarded receive buffers ---- */
 typedef struct mt_buf {
     unsigned char *p;       /* n bytes, between two guards */

@@ -20,7 +20,7 @@ void mt_inter_talk(MPI_Comm inter, int side, int turn)
     MT_MPI(MPI_Comm_remote_size(inter, &far));
     for (int s = 0; s < mt_few_sizes_count; s++) {
         size_t n = mt_few_sizes[s];
-        unsigned char *p = malloc((size_t) far * n + 1);
+        unsigned char *p = mt_alloc((size_t) far * n + 1);
         MPI_Request *req = malloc((size_t) far * sizeof(*req));
         for (int i = 0; i < far; i++) {
             mt_fill(p + (size_t) i * n, n, mt_key(turn, rank * 2 + side, i, s));
@@ -46,7 +46,7 @@ void mt_inter_talk(MPI_Comm inter, int side, int turn)
     MT_MPI(MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, merged));
     expected = all * (all - 1) / 2;
     MT_CHECK(sum == expected, "sum %d of %d", sum, expected);
-    unsigned char *big = malloc(300001);
+    unsigned char *big = mt_alloc(300001);
     mt_fill(big, 300001, mt_key(turn, 0 == me ? 5 : 6, 0, 0));
     MT_MPI(MPI_Bcast(big, 300001, MPI_BYTE, 0, merged));
     MT_SAME(big, 300001, mt_key(turn, 5, 0, 0), "bcast over the merged communicator");

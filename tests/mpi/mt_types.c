@@ -348,7 +348,7 @@ mt_span_t mt_span_new(const mt_type_t *t, int count)
     bounds(t, count, &low, &high);
     low -= SLACK + ((low % 16) + 16) % 16;
     s.bytes = (size_t) (high - low) + SLACK;
-    s.memory = aligned_alloc(64, (s.bytes + 63) / 64 * 64);
+    s.memory = NULL != accel_malloc ? accel_malloc(s.bytes) : aligned_alloc(64, (s.bytes + 63) / 64 * 64);
     MT_CHECK(NULL != s.memory, "%zu bytes", s.bytes);
     s.origin = s.memory - low;
     mt_span_poison(&s);

@@ -26,7 +26,7 @@ static void start_at(long tag)
 
 static void run_collectives(int rounds)
 {
-    unsigned char *big = malloc(LONG);
+    unsigned char *big = mt_alloc(LONG);
     for (int round = 0; round < rounds; round += AT_A_TIME) {
         MPI_Request req[AT_A_TIME + 1] = {[AT_A_TIME] = MPI_REQUEST_NULL};
         int sum[AT_A_TIME], in[AT_A_TIME], all[AT_A_TIME][64];
@@ -68,7 +68,7 @@ static int twin(long start, int i)
 static void around(long start, int rounds)
 {
     const int right = (mt_rank + 1) % mt_size, left = (mt_rank + mt_size - 1) % mt_size;
-    unsigned char *out = malloc(LONGS * (size_t) LONG);
+    unsigned char *out = mt_alloc(LONGS * (size_t) LONG);
     MPI_Request req[LONGS + TWINS];
     int number[TWINS], got, count = 0;
     MPI_Status status;

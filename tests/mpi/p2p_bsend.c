@@ -14,7 +14,7 @@ static int next, prev;
 static void change_at_once(size_t n)
 {
     int room = COUNT * (int) (n + MPI_BSEND_OVERHEAD) + 4096, got;
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     void *buffer = malloc((size_t) room), *back;
     MPI_Request req;
     mt_buf_t buf;
@@ -47,7 +47,7 @@ static void change_at_once(size_t n)
 static void detach_waits(size_t n)
 {
     int room = 2 * (int) (n + MPI_BSEND_OVERHEAD) + 4096, got;
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     void *buffer = malloc((size_t) room), *back;
     char token = 0;
     mt_buf_t buf;
@@ -103,7 +103,7 @@ static void full_buffer(void)
 static int last(size_t n)
 {
     int room = COUNT * (int) (n + MPI_BSEND_OVERHEAD) + 4096;
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     void *buffer = malloc((size_t) room);
     mt_buf_t buf;
     MPI_Status status;

@@ -25,7 +25,7 @@ static void pending(size_t n, int source, int tag)
     mt_buf_t buf[COUNT];
     MPI_Request req[COUNT];
     MPI_Status status;
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     for (int i = 0; i < COUNT; i++) {
         mt_buf_new(&buf[i], n);
         MT_MPI(MPI_Irecv(buf[i].p, (int) n, MPI_BYTE, source, tag, MPI_COMM_WORLD, &req[i]));
@@ -54,7 +54,7 @@ static void pending(size_t n, int source, int tag)
 /* The message is there already: the receive matches it and cannot be undone. */
 static void matched(size_t n)
 {
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     int flag = 0;
     MPI_Request in, out;
     MPI_Status status;
@@ -80,7 +80,7 @@ static void matched(size_t n)
  * exactly if the sender was not told that it was cancelled. */
 static void sends(size_t n)
 {
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     int gone, other;
     MPI_Request out;
     MPI_Status status;

@@ -36,7 +36,7 @@ static int partner(int distance)
 static void one(size_t bytes, int distance, size_t more)
 {
     int to = partner(distance), from = partner(-distance);
-    unsigned char *out = malloc(bytes + 1);
+    unsigned char *out = mt_alloc(bytes + 1);
     MPI_Status status;
     mt_buf_t in;
 
@@ -67,7 +67,7 @@ static void together(int distance, int posted)
     }
     MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
     for (int i = 0; i < count; i++) {
-        sent[i] = malloc(sizes[i] + 1);
+        sent[i] = mt_alloc(sizes[i] + 1);
         mt_fill(sent[i], sizes[i], mt_key(2, mt_rank, i, posted));
         MT_MPI(MPI_Isend(sent[i], (int) sizes[i], MPI_BYTE, to, i, MPI_COMM_WORLD, &out[i]));
     }
@@ -90,9 +90,9 @@ static void together(int distance, int posted)
 static void with_gaps(size_t bytes, int distance, int out_stride, int in_stride)
 {
     int to = partner(distance), from = partner(-distance), n = (int) bytes;
-    unsigned char *flat = malloc(bytes + 1), *out = malloc(bytes * (size_t) out_stride + 1);
+    unsigned char *flat = mt_alloc(bytes + 1), *out = mt_alloc(bytes * (size_t) out_stride + 1);
     size_t room = bytes * (size_t) in_stride;
-    unsigned char *in = malloc(room + 1), *want = malloc(room + 1);
+    unsigned char *in = mt_alloc(room + 1), *want = mt_alloc(room + 1);
     MPI_Datatype out_type, in_type;
 
     MT_MPI(MPI_Type_vector(n, 1, out_stride, MPI_BYTE, &out_type));

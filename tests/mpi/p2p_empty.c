@@ -63,7 +63,7 @@ static void nobody(void)
 /* To oneself: posted first and last, with wildcards, probed, all sizes. */
 static void self(MPI_Comm comm, int me)
 {
-    unsigned char *p = malloc(MT_MAX_SIZE);
+    unsigned char *p = mt_alloc(MT_MAX_SIZE);
     MPI_Request in, out;
     MPI_Status status;
     mt_buf_t buf;

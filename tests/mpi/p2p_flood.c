@@ -16,7 +16,7 @@ static void flood(int count, size_t limit)
 {
     uint64_t state = mt_key(1, mt_rank, next, 0), other = mt_key(1, prev, mt_rank, 0);
     MPI_Request *req = malloc((size_t) count * sizeof(*req));
-    unsigned char *p = malloc((size_t) count * limit + 1), *at = p;
+    unsigned char *p = mt_alloc((size_t) count * limit + 1), *at = p;
     MPI_Status status;
     mt_buf_t buf;
     MT_CHECK(NULL != req && NULL != p, "memory");
@@ -49,7 +49,7 @@ static void all_at_once(int count, size_t n)
     int many = 0, peers = mt_size - 1;
     size_t total = (size_t) count * (size_t) peers;
     MPI_Request *req = malloc(2 * total * sizeof(*req));
-    unsigned char *p = malloc(total * n), *q = malloc(total * n);
+    unsigned char *p = mt_alloc(total * n), *q = mt_alloc(total * n);
     MT_CHECK(NULL != req && NULL != p && NULL != q, "memory");
     memset(q, 0, total * n);
     for (int i = 0; i < count; i++) {
@@ -76,7 +76,7 @@ static void all_at_once(int count, size_t n)
 static void ping_pong(long times, size_t limit)
 {
     uint64_t state = mt_key(4, 0, 0, 0);
-    unsigned char *p = malloc(limit + 1);
+    unsigned char *p = mt_alloc(limit + 1);
     mt_buf_t buf;
     MPI_Status status;
     mt_buf_new(&buf, limit);

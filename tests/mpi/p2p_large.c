@@ -18,7 +18,7 @@ static void transfer(int from, int to, MPI_Count bytes, int way)
     MT_MPI(MPI_Type_contiguous(ITEM, MPI_BYTE, &item));
     MT_MPI(MPI_Type_commit(&item));
     if (mt_rank == from || mt_rank == to) {
-        unsigned char *p = malloc(size);
+        unsigned char *p = mt_alloc(size);
         MT_CHECK(NULL != p, "no memory for %zu bytes", size);
         if (mt_rank == from) {
             mt_fill(p, size, mt_key(1, from, way, 0));

@@ -168,7 +168,7 @@ static void round_trip(int seed)
         for (int d = 0; d < mt_size; d++) {
             int to = (mt_rank + d) % mt_size;
             make_stream(seed, mt_rank, to, m);
-            p[many] = malloc(m[i].bytes + 1);
+            p[many] = mt_alloc(m[i].bytes + 1);
             MT_CHECK(NULL != p[many], "memory");
             mt_fill(p[many], m[i].bytes, mt_key(seed, mt_rank, to, i));
             int rc = i % 3 ? MPI_Isend(p[many], (int) m[i].bytes, MPI_BYTE, to, m[i].tag, comm, &out[many])

@@ -34,7 +34,7 @@ static void posted(size_t n, int distance)
     MPI_Request in[MODES], out[MODES];
     MPI_Status status[MODES];
     mt_buf_t buf[MODES];
-    unsigned char *p = malloc(MODES * n + 1);
+    unsigned char *p = mt_alloc(MODES * n + 1);
     for (int m = 0; m < MODES; m++) {
         mt_buf_new(&buf[m], n + (size_t) m);        /* some receives are larger */
         MT_MPI(MPI_Irecv(buf[m].p, (int) buf[m].n, MPI_BYTE, from, m, MPI_COMM_WORLD, &in[m]));
@@ -63,7 +63,7 @@ static void unexpected(size_t n, int distance)
     MPI_Request out[COUNT];
     MPI_Status status;
     mt_buf_t buf;
-    unsigned char *p = malloc(COUNT * n + 1);
+    unsigned char *p = mt_alloc(COUNT * n + 1);
     for (int i = 0; i < COUNT; i++) {
         mt_fill(p + (size_t) i * n, n, mt_key(2, mt_rank, i, distance));
         send_by(modes[i], p + (size_t) i * n, n, to, i, &out[i]);

@@ -135,8 +135,8 @@ static void try_all(const mt_type_t *t, int count, uint64_t key, const char *wha
 {
     way_t w = {.t = t, .count = count, .n = t->size * (size_t) count, .key = key, .what = what};
 
-    w.packed = malloc(w.n);
-    w.again = malloc(w.n);
+    w.packed = mt_alloc(w.n);
+    w.again = mt_alloc(w.n);
     w.from = mt_span_new(t, count);
     w.to = mt_span_new(t, count);
     mt_fill(w.packed, w.n, key);

@@ -38,7 +38,7 @@ static void check_empty(const MPI_Status *s)
 static void rounds(size_t n, int distance, int times)
 {
     int to = (mt_rank + distance) % mt_size, from = (mt_rank + mt_size - distance) % mt_size;
-    unsigned char *p = malloc(MODES * n + 1);
+    unsigned char *p = mt_alloc(MODES * n + 1);
     MPI_Request in[MODES], out[MODES];
     MPI_Status status[MODES];
     mt_buf_t buf[MODES];
@@ -87,7 +87,7 @@ static void rounds(size_t n, int distance, int times)
 static void persistent_receive_alone(void)
 {
     int to = (mt_rank + 1) % mt_size, from = (mt_rank + mt_size - 1) % mt_size;
-    unsigned char *p = malloc(MT_MAX_SIZE);
+    unsigned char *p = mt_alloc(MT_MAX_SIZE);
     MPI_Request in, out;
     MPI_Status status;
     mt_buf_t buf;

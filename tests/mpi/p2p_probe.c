@@ -55,7 +55,7 @@ static void take(int way, int source, int tag, mt_buf_t *buf, MPI_Status *probed
 /* Every size, every way, with and without wildcards, before or after arrival. */
 static void sizes(int way, int source, bool any_tag)
 {
-    unsigned char *p = malloc(MT_MAX_SIZE);
+    unsigned char *p = mt_alloc(MT_MAX_SIZE);
     MPI_Request out;
     MPI_Status probed, got;
     mt_buf_t buf;
@@ -117,7 +117,7 @@ static void proc_null(void)
  * the same, and later ones only by their tag. */
 static void order(size_t first, size_t second)
 {
-    unsigned char *p = malloc(4 * (first + second) + 4), *at = p;
+    unsigned char *p = mt_alloc(4 * (first + second) + 4), *at = p;
     size_t n[6];
     mt_buf_t early, buf;
     MPI_Request in, out[6];
@@ -158,7 +158,7 @@ static void order(size_t first, size_t second)
 static void kept_handles(size_t n)
 {
     enum { COUNT = 8 };
-    unsigned char *p = malloc(COUNT * n + 1);
+    unsigned char *p = mt_alloc(COUNT * n + 1);
     MPI_Message kept[COUNT / 2];
     MPI_Request out[COUNT];
     MPI_Status status;
@@ -194,7 +194,7 @@ static void kept_handles(size_t n)
  * other ranks, may be allocated at its address. */
 static void freed_between(int sender, size_t n)
 {
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     MPI_Comm comm, next;
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Request out = MPI_REQUEST_NULL;

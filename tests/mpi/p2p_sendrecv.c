@@ -11,7 +11,7 @@ static void ring(size_t n, int distance)
     int to = (mt_rank + distance) % mt_size, from = (mt_rank + mt_size - distance) % mt_size;
     size_t other = n + (size_t) (from % 3);         /* what `from` sends */
     size_t own = n + (size_t) (mt_rank % 3);
-    unsigned char *p = malloc(own + 1);
+    unsigned char *p = mt_alloc(own + 1);
     MPI_Status status;
     mt_buf_t buf;
     mt_buf_new(&buf, n + 7);
@@ -42,7 +42,7 @@ static void line(size_t n)
 {
     int to = mt_rank + 1 < mt_size ? mt_rank + 1 : MPI_PROC_NULL;
     int from = mt_rank > 0 ? mt_rank - 1 : MPI_PROC_NULL;
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     MPI_Status status;
     mt_buf_t buf;
     mt_buf_new(&buf, n);
@@ -60,7 +60,7 @@ static void line(size_t n)
 
 static void self(size_t n)
 {
-    unsigned char *p = malloc(n + 1);
+    unsigned char *p = mt_alloc(n + 1);
     MPI_Status status;
     mt_buf_t buf;
     mt_buf_new(&buf, n + 1);

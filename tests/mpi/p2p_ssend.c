@@ -20,7 +20,7 @@ static int progress_and_test(MPI_Request *req)
 
 static void sender(int to, size_t n, bool persistent)
 {
-    unsigned char *p = malloc(COUNT * n + 1);
+    unsigned char *p = mt_alloc(COUNT * n + 1);
     int go = 1;
     MPI_Request req[COUNT], copy;
     for (int i = 0; i < COUNT; i++) {

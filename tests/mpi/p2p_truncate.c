@@ -62,7 +62,7 @@ static int receive(int way, unsigned char *p, int room, int from, int tag, MPI_S
 static void one(int way, size_t n, size_t room, int distance, bool posted_late)
 {
     int to = (mt_rank + distance) % mt_size, from = (mt_rank + mt_size - distance) % mt_size, count;
-    unsigned char *p = malloc(2 * n);
+    unsigned char *p = mt_alloc(2 * n);
     MPI_Request out[2];
     MPI_Status status;
     mt_buf_t buf;

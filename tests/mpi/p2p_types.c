@@ -79,7 +79,7 @@ static MPI_Datatype make(int kind)
 static void spread(void *to, MPI_Datatype t, int items, uint64_t key)
 {
     int n = items * INTS * 4, position = 0;
-    unsigned char *flat = malloc((size_t) n + 1);
+    unsigned char *flat = mt_alloc((size_t) n + 1);
     mt_fill(flat, (size_t) n, key);
     MT_MPI(MPI_Unpack(flat, n, &position, to, items, t, MPI_COMM_SELF));
     free(flat);
@@ -89,7 +89,7 @@ static unsigned char *room(int kind, int items, unsigned char **origin, size_t *
 {
     size_t extent = (size_t) (extents[kind] > 0 ? extents[kind] : -extents[kind]);
     *bytes = (size_t) items * extent + 2 * SPAN;
-    unsigned char *base = malloc(*bytes);
+    unsigned char *base = mt_alloc(*bytes);
     MT_CHECK(NULL != base, "memory");
     memset(base, 0x5c, *bytes);
     *origin = base + SPAN;

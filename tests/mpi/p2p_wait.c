@@ -38,7 +38,7 @@ static void start(work_t *w, int way, int *freed)
     uint64_t state = mt_key(way, 0, 0, 0);
     for (int i = 0; i < COUNT; i++) {
         w->bytes[i] = mt_random_size(&state, 400000);
-        w->p[i] = malloc(w->bytes[i] + 1);
+        w->p[i] = mt_alloc(w->bytes[i] + 1);
         mt_fill(w->p[i], w->bytes[i], mt_key(way, mt_rank, i, 0));
         mt_buf_new(&w->buf[i], w->bytes[i]);
         MT_MPI(MPI_Irecv(w->buf[i].p, (int) w->bytes[i], MPI_BYTE, i % 3 ? prev : MPI_ANY_SOURCE, i, MPI_COMM_WORLD, &w->req[i]));
@@ -156,7 +156,7 @@ static void freed_requests(void)
     mt_buf_t buf;
     char token = 0;
     for (int i = 0; i < mt_few_sizes_count; i++) {
-        p[i] = malloc(mt_few_sizes[i] + 1);
+        p[i] = mt_alloc(mt_few_sizes[i] + 1);
         mt_fill(p[i], mt_few_sizes[i], mt_key(50, mt_rank, i, 0));
         MT_MPI(i % 2 ? MPI_Isend(p[i], (int) mt_few_sizes[i], MPI_BYTE, next, i, MPI_COMM_WORLD, &req)
                      : MPI_Issend(p[i], (int) mt_few_sizes[i], MPI_BYTE, next, i, MPI_COMM_WORLD, &req));

@@ -36,7 +36,7 @@ static int send_all(int seed, MPI_Request *req, unsigned char **p)
         int to = i % mt_size, c = (int) mt_below(&state, 2), tag = (int) mt_below(&state, TAGS);
         int k = next[to][c][tag]++;
         size_t n = size_of(seed, c, mt_rank, to, tag, k);
-        p[many] = malloc(n + 1);
+        p[many] = mt_alloc(n + 1);
         MT_CHECK(NULL != p[many], "memory");
         mt_fill(p[many], n, key_of(seed, c, mt_rank, to, tag, k));
         MT_MPI(MPI_Isend(p[many], (int) n, MPI_BYTE, to, tag, comms[c], &req[many]));
@@ -157,7 +157,7 @@ static void tags(void)
     for (int i = 0; i < count_tags; i++) {
         for (int big = 0; big < 2; big++) {
             size_t n = big ? 150001 : 11;
-            unsigned char *p = malloc(n);
+            unsigned char *p = mt_alloc(n);
             MPI_Status status;
             MPI_Request out;
             mt_buf_t buf;

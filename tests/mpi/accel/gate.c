@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Preloaded into a test program: what it gets from mt_alloc is memory of accelerator/pretend (device.h), which a
- * processor cannot touch while one of the program's threads is in a call of MPI.  gate.py makes those calls.
+ * processor cannot touch while the program, which has one thread, is in a call of MPI.  gate.py makes those calls.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -81,13 +81,13 @@ static void gate(int step, int change, int rights)
     }
 }
 
-#define GATE(call)                            \
-    do {                                      \
-        int rc;                               \
-        gate(1, 1, PROT_NONE);                \
-        rc = (call);                          \
-        gate(-1, 0, PROT_READ | PROT_WRITE);  \
-        return rc;                            \
+#define GATE(call)                           \
+    do {                                     \
+        int rc;                              \
+        gate(1, 1, PROT_NONE);               \
+        rc = (call);                         \
+        gate(-1, 0, PROT_READ | PROT_WRITE); \
+        return rc;                           \
     } while (0)
 
 #include "calls.h"

@@ -2,7 +2,7 @@
 """
     gate.py MPI.H > CALLS.H
 
-Each function PMPI_NAME of MPI that returns an error code, as MPI_NAME: through the gate of gate.c.
+An MPI_NAME for each PMPI_NAME that returns an error code, with the macro GATE of gate.c around it.
 """
 import re
 import sys
