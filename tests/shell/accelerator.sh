@@ -23,12 +23,17 @@ ucx=(--mca pml crypt --mca pml_crypt_host ucx --mca pml_ucx_tls any --mca pml_uc
 cm=(--mca pml crypt --mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
 over plain 4 --mca pml ob1 --mca btl tcp,self
 over btl 4 --mca pml crypt --mca crypt_transport btl --mca btl crypt,self
-over ob1 4 "${ob1[@]}"
+over ob1 4 "${ob1[@]}" -x WITHIN=1
 # Within a node UCX and libfabric get the buffer itself, and know no pretended accelerator.
 over ob1.remains 2 "${ob1[@]}" -x REMAINS=1
 over ob1.threads 2 "${ob1[@]}" -x REMAINS=1 --mca crypt_threads 4
 over ucx 2 "${ucx[@]}" -x REMAINS=1
 over cm 2 "${cm[@]}" -x REMAINS=1
+
+echo "+ ! a broadcast by absolute addresses"
+must_fail vcluster mpirun -n 4 --map-by node "${ob1[@]}" -x WITHIN=1 -x REFUSED=1 "$CASE_DIR/on_device" > "$CASE_DIR/out" 2>&1
+cat "$CASE_DIR/out"
+grep -q "A buffer of a collective operation is in accelerator memory" "$CASE_DIR/out" || fail "the broadcast: it does not say why"
 
 # A short message, a first part, a segment.
 for n in 1 30000 100000; do

@@ -79,6 +79,43 @@ static void a_ring(size_t n)
     }
 }
 
+/* By absolute addresses from rank 0 to one of its node: a long message is refused, a short one sent; either can be received. */
+static void within_node(int other)
+{
+    enum { SHORT = 4000, LONG = 100000 };
+    const MPI_Aint at = (MPI_Aint) DEVICE_ADDRESS;
+    MPI_Datatype of[2];
+
+    for (int i = 0; i < 2; i++) {
+        const int length = i ? LONG : SHORT;
+
+        MPI_Type_create_hindexed(1, &length, &at, MPI_BYTE, &of[i]);
+        MPI_Type_commit(&of[i]);
+        fill(host, LONG, 0);
+        if (0 == rank) {
+            fill(DEVICE_ALIAS, LONG, 0);
+            if ((MPI_SUCCESS == MPI_Send(MPI_BOTTOM, 1, of[i], other, 5, MPI_COMM_WORLD)) != (0 == i)) {
+                fprintf(stderr, "%d bytes by their address: sent, or refused, wrongly\n", length);
+                failures++;
+            }
+            MPI_Send(host, length, MPI_BYTE, other, 6, MPI_COMM_WORLD);
+        } else if (other == rank) {
+            if (0 == i) {
+                MPI_Recv(host, length, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                check(host, SHORT, 1, 0, "by its address within a node");
+            }
+            memset(DEVICE_ALIAS, 0, LONG);
+            MPI_Recv(MPI_BOTTOM, 1, of[i], 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check(DEVICE_ALIAS, (size_t) length, 1, 0, "to its address within a node");
+        }
+    }
+    if (NULL != getenv("REFUSED")) {            /* ends the job */
+        MPI_Bcast(MPI_BOTTOM, 1, of[1], 0, MPI_COMM_WORLD);
+    }
+    MPI_Type_free(&of[0]);
+    MPI_Type_free(&of[1]);
+}
+
 static void collectives(size_t n)
 {
     const size_t block = n / (size_t) ranks;
@@ -144,6 +181,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         a_ring(lengths[i]);
         collectives(lengths[i]);
+    }
+    if (NULL != getenv("WITHIN")) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        within_node(ranks / 2);
     }
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

@@ -127,8 +127,8 @@ static int allgather(ompi_coll_cryptag_module_t *module, ompi_communicator_t *co
         ompi_coll_cryptag_scratch_reset(&module->scratch);
         return OMPI_SUCCESS;
     }
-    ompi_coll_cryptag_device_check(&call, user->sbuf, ompi_coll_cryptag_block_bytes(&call, call.topo->rank));
-    ompi_coll_cryptag_device_check(&call, user->rbuf, call.offset[call.topo->ranks]);
+    ompi_coll_cryptag_device_check(&call, user->sbuf, user->sdtype, ompi_coll_cryptag_block_bytes(&call, call.topo->rank));
+    ompi_coll_cryptag_device_check(&call, user->rbuf, user->rdtype, call.offset[call.topo->ranks]);
     run(&call);
     ompi_coll_cryptag_count(&call);
     return ompi_coll_cryptag_finish(&call);

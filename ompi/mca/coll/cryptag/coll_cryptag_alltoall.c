@@ -92,12 +92,11 @@ static int choose(ompi_coll_cryptag_alltoall_t *alltoall)
 
 static void check_device(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_side_t *side)
 {
-    size_t bytes = 0;
-
     for (int i = 0; i < call->topo->ranks && MPI_IN_PLACE != side->buffer; i++) {
-        bytes += ompi_coll_cryptag_cell(side, i).bytes;
+        const ompi_coll_cryptag_cell_t cell = ompi_coll_cryptag_cell(side, i);
+
+        ompi_coll_cryptag_device_check(call, cell.base, cell.dtype, cell.bytes);
     }
-    ompi_coll_cryptag_device_check(call, side->buffer, bytes);
 }
 
 /* MPI requires this for equal blocks.  A block that is shorter than the other side's would be

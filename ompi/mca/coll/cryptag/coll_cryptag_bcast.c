@@ -98,7 +98,7 @@ int ompi_coll_cryptag_bcast(void *buffer, ompi_common_cryptmpi_count_t count, om
         OMPI_COLL_CRYPTAG_SWAP(comm, &module->below, bcast);
         return rc;
     }
-    ompi_coll_cryptag_device_check(&bcast.call, buffer, bcast.bytes);
+    ompi_coll_cryptag_device_check(&bcast.call, buffer, dtype, bcast.bytes);
     bcast.call.sequence = module->sequence++;
     bcast.dense = ompi_common_cryptmpi_contiguous(buffer, dtype, bcast.count);
     bcast.stream = NULL != bcast.dense ? NULL : ompi_common_cryptmpi_stream_open(buffer, bcast.count, dtype,

@@ -272,7 +272,8 @@ void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryp
 
 /* Ends the job if Open MPI cannot copy `buffer`, with `bytes` to read or write, to memory of the host, as others would wait
  * for this rank.  MPI_IN_PLACE is allowed. */
-void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, size_t bytes);
+void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, const ompi_datatype_t *type,
+                                    size_t bytes);
 /* The number of elements in the block of `rank`. */
 size_t ompi_coll_cryptag_user_count(const ompi_coll_cryptag_user_t *user, int rank);
 /* Copy our contribution to `to`, in packed form. */

@@ -56,8 +56,8 @@ void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes)
     return memory;
 }
 
-/* More than one chunk was needed: the next call finds one of the whole size.  What an accelerator's memory held is not
- * kept in the host's. */
+/* More than one chunk was needed: the next call finds one of the whole size.  In a process with
+ * an accelerator all of it is wiped, as the data may come from there. */
 void ompi_coll_cryptag_scratch_reset(ompi_coll_cryptag_scratch_t *scratch)
 {
     size_t used = 0;

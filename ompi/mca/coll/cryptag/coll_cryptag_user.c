@@ -7,9 +7,12 @@
 
 #include <string.h>
 
-void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, size_t bytes)
+void ompi_coll_cryptag_device_check(ompi_coll_cryptag_call_t *call, const void *buffer, const ompi_datatype_t *type,
+                                    size_t bytes)
 {
-    if (MPI_IN_PLACE != buffer && 0 != bytes && OMPI_SUCCESS != ompi_common_cryptmpi_device_check(buffer)) {
+    if (MPI_IN_PLACE != buffer && 0 != bytes
+        && (OMPI_SUCCESS != ompi_common_cryptmpi_device_check(buffer, type)
+            || ompi_common_cryptmpi_device_hidden(buffer, type))) {
         ompi_coll_cryptag_end_job(call->comm, "device-buffer", ompi_comm_rank(call->comm), call->comm->c_name);
     }
 }

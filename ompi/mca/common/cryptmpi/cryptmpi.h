@@ -349,10 +349,18 @@ static inline bool ompi_common_cryptmpi_on_device(const void *address)
     return OPAL_UNLIKELY(ompi_common_cryptmpi_device_possible) && ompi_common_cryptmpi_device_has(address);
 }
 
-/* OMPI_SUCCESS, or an error after a message if this Open MPI cannot copy the buffer to memory of the host. */
-static inline int ompi_common_cryptmpi_device_check(const void *buffer)
+/* Is the data there, although `buffer` is not (MPI_BOTTOM)?  Open MPI, which asks about `buffer`, would let the processor
+ * touch it. */
+static inline bool ompi_common_cryptmpi_device_hidden(const void *buffer, const ompi_datatype_t *type)
 {
-    return OMPI_COMMON_CRYPTMPI_ACCELERATOR || NULL == buffer || !ompi_common_cryptmpi_on_device(buffer)
+    return ompi_common_cryptmpi_on_device((const char *) buffer + type->super.true_lb)
+           && !ompi_common_cryptmpi_on_device(buffer);
+}
+
+/* OMPI_SUCCESS, or an error after a message if this Open MPI cannot copy the buffer to memory of the host. */
+static inline int ompi_common_cryptmpi_device_check(const void *buffer, const ompi_datatype_t *type)
+{
+    return OMPI_COMMON_CRYPTMPI_ACCELERATOR || !ompi_common_cryptmpi_on_device((const char *) buffer + type->super.true_lb)
                ? OMPI_SUCCESS : ompi_common_cryptmpi_device_refuse(buffer);
 }
 

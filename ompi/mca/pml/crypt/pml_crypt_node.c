@@ -40,13 +40,16 @@ int ompi_pml_crypt_local_open(ompi_pml_crypt_message_t *m, const uint8_t *frame)
 
 int ompi_pml_crypt_local_send(ompi_pml_crypt_request_t *r)
 {
-    ompi_pml_crypt_stage_t *stage = ompi_pml_crypt_frame_get(OPAL_CRYPT_LOCAL_LARGE_BYTES);
+    ompi_pml_crypt_stage_t *stage;
     const bool synchronous = MCA_PML_BASE_SEND_SYNCHRONOUS == r->mode;
     ompi_common_cryptmpi_peer_t *peer = r->m.peer;
     uint64_t id;
     int rc;
 
-    r->first = stage;
+    if (ompi_common_cryptmpi_device_hidden(r->m.buffer, r->m.type)) {
+        return ompi_common_cryptmpi_device_refuse(r->m.buffer);
+    }
+    r->first = stage = ompi_pml_crypt_frame_get(OPAL_CRYPT_LOCAL_LARGE_BYTES);
     stage->op.done = r->rest.done = ompi_pml_crypt_sent;
     stage->op.request = r->rest.request = r;
     ompi_pml_crypt_host_lock(&peer->send_lock, r->m.tag);
@@ -77,12 +80,17 @@ static void body_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
 {
     ompi_pml_crypt_request_t *r = op->request;
 
-    if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
-        r->host_error = status->MPI_ERROR;
-    } else if (MPI_SUCCESS != status->MPI_ERROR || status->_ucount != r->shape.total_bytes) {
-        r->failure = opal_crypt_frame_refused();
-    } else {
+    if (MPI_SUCCESS == status->MPI_ERROR && status->_ucount == r->shape.total_bytes) {
         ompi_pml_crypt_deliver(&r->m, r->shape.total_bytes, r->body, r->shape.total_bytes);
+    } else {
+        if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
+            r->host_error = status->MPI_ERROR;
+        } else {
+            r->failure = opal_crypt_frame_refused();
+        }
+        if (NULL != r->body) {
+            opal_crypt_wipe(r->body, r->shape.total_bytes);
+        }
     }
     free(r->body);
     r->body = NULL;
@@ -99,14 +107,15 @@ static void receive_body(ompi_pml_crypt_request_t *r, const uint8_t *frame)
      * the host. */
     const bool fits = total_bytes <= r->m.plain_bytes
                       && (ompi_pml_crypt.sends_later
-                          || !ompi_common_cryptmpi_on_device((char *) r->m.buffer + r->m.type->super.true_lb));
+                              ? !ompi_common_cryptmpi_device_hidden(r->m.buffer, r->m.type)
+                              : !ompi_common_cryptmpi_on_device((char *) r->m.buffer + r->m.type->super.true_lb));
     int rc;
 
     ompi_pml_crypt_deliver(&r->m, total_bytes, NULL, 0);
     r->shape.total_bytes = total_bytes;
     r->body = fits ? NULL : malloc(total_bytes);
     if (!fits && NULL == r->body) {                         /* its sender waits for a receive */
-        ompi_pml_crypt_no_memory(r, "no-memory-truncated", total_bytes);
+        ompi_pml_crypt_no_memory(r, "no-memory-body", total_bytes);
     }
     r->rest.done = body_in;
     r->rest.request = r;

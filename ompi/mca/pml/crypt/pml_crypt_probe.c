@@ -312,7 +312,7 @@ int ompi_pml_crypt_imrecv(void *buffer, size_t count, ompi_datatype_t *type, omp
 {
     ompi_pml_crypt_held_t *held = (*message)->req_ptr;
     ompi_communicator_t *comm = (*message)->comm;
-    int rc = ompi_common_cryptmpi_device_check(buffer);
+    int rc = ompi_common_cryptmpi_device_check(buffer, type);
     ompi_pml_crypt_request_t *r;
 
     if (OMPI_SUCCESS != rc) {

@@ -171,7 +171,7 @@ int ompi_pml_crypt_start_recv(ompi_pml_crypt_request_t *r)
     int rc = OMPI_SUCCESS;
 
     ompi_pml_crypt_request_begin(r);
-    rc = ompi_common_cryptmpi_device_check(r->m.buffer);
+    rc = ompi_common_cryptmpi_device_check(r->m.buffer, r->m.type);
     if (OMPI_SUCCESS == rc && MPI_ANY_SOURCE != r->m.rank) {
         /* Here we may wait for the runtime; in a callback we could not. */
         rc = ompi_pml_crypt_peer(c, r->m.rank, &r->m.peer);
@@ -258,7 +258,7 @@ int ompi_pml_crypt_recv(void *buffer, size_t count, ompi_datatype_t *type, int s
         return OMPI_SUCCESS != rc ? rc
                                   : ompi_pml_crypt_request_wait((ompi_pml_crypt_request_t *) request, status);
     }
-    rc = ompi_common_cryptmpi_device_check(buffer);
+    rc = ompi_common_cryptmpi_device_check(buffer, type);
     if (OMPI_SUCCESS == rc && MPI_ANY_SOURCE != src) {
         rc = ompi_pml_crypt_peer(m.c, src, &m.peer);
     }

@@ -168,7 +168,7 @@ int ompi_pml_crypt_start_send(ompi_pml_crypt_request_t *r)
     r->m.status.MPI_SOURCE = ompi_comm_rank(r->base.req_comm);
     r->m.status.MPI_TAG = r->m.tag;
     r->m.status._ucount = r->m.plain_bytes;
-    rc = ompi_common_cryptmpi_device_check(r->m.buffer);
+    rc = ompi_common_cryptmpi_device_check(r->m.buffer, r->m.type);
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(r->m.c, r->m.rank, &r->m.peer) : rc;
     if (OMPI_SUCCESS != rc) {
         return rc;
@@ -228,7 +228,7 @@ int ompi_pml_crypt_send(const void *buffer, size_t count, ompi_datatype_t *type,
     ompi_pml_crypt_message_t m;
     ompi_pml_crypt_stage_t *stage;
     size_t wire_bytes;
-    int rc = ompi_common_cryptmpi_device_check(buffer);
+    int rc = ompi_common_cryptmpi_device_check(buffer, type);
 
     ompi_pml_crypt_message_init(&m, comm, buffer, count, type, dst, tag);
     rc = OMPI_SUCCESS == rc ? ompi_pml_crypt_peer(m.c, dst, &m.peer) : rc;
