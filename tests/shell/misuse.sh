@@ -21,7 +21,7 @@ home=$HOME/.openmpi/mca-params.conf
 unset OMPI_MCA_pml
 
 # What is said of windows depends on the series, and on osc/pt2pt of 4.1.
-windows="cannot be encrypted above Open MPI 5.0 or 6.0"
+windows="windows over several nodes cannot be encrypted here"
 threads="A selected component would bypass encryption:"
 if [ "$SERIES" = 4.1 ]; then
     windows="osc/pt2pt, which is not selected"

@@ -9,65 +9,12 @@ cluster_up 2
 export OMPI_MCA_crypt_transport=btl OMPI_MCA_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=21000
 shared=$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
 
-# What a process listens at, outside of the ports that btl/crypt was given, and whether it shares memory.
-cat > "$CASE_DIR/look.c" <<'END'
-#include <arpa/inet.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-static int maps_have(const char *with)
-{
-    char line[4096];
-    int found = 0;
-    FILE *file = fopen("/proc/self/maps", "r");
-
-    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        found |= NULL != strstr(line, with);
-    }
-    if (NULL != file) {
-        fclose(file);
-    }
-    return found;
-}
-int main(int argc, char **argv)
-{
-    int rank, size, sum = 0, inside = 0, outside = 0, provided;
-
-    if (argc > 1) {
-        MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    }
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    for (int fd = 0; fd < 1024; fd++) {
-        struct sockaddr_in6 address = {0};
-        socklen_t bytes = sizeof(address), one = sizeof(int);
-        int listens = 0, port;
-
-        if (0 == getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &one) && listens
-            && 0 == getsockname(fd, (struct sockaddr *) &address, &bytes)
-            && (AF_INET == address.sin6_family || AF_INET6 == address.sin6_family)) {
-            port = ntohs(address.sin6_port);            /* at the same place in both families */
-            inside += 21000 <= port && port < 21100;
-            outside += port < 21000 || port >= 21100;
-        }
-    }
-    printf("rank %d sum %d crypt %d others %d shared %d lent %d\n", rank, sum - size * (size - 1) / 2, inside, outside,
-           maps_have(SHARED), (NULL != getenv("OMPI_MCA_btl")) + (NULL != getenv("OMPI_MCA_osc")) + (NULL != getenv("OMPI_MCA_coll"))
-           + (NULL != getenv("OMPI_MCA_btl_tcp_eager_limit")));
-    MPI_Finalize();
-    return 0;
-}
-END
-must in_variant mpicc -O2 "-DSHARED=\"${shared}_segment\"" -o "$CASE_DIR/look" "$CASE_DIR/look.c"
+look=$(mpi_program shell/switch look)
 
 # runs WHAT SETTING...: four processes say so.
 runs() {
     local what=$1; shift
-    ( [ $# = 0 ] || export "$@"; vcluster mpirun -n 4 "$CASE_DIR/look" ${EARLY-} ) > "$CASE_DIR/out" 2>&1 || fail "$*: $(cat "$CASE_DIR/out")"
+    ( [ $# = 0 ] || export "$@"; vcluster mpirun -n 4 "$look" ${EARLY-} ) > "$CASE_DIR/out" 2>&1 || fail "$*: $(cat "$CASE_DIR/out")"
     echo "$*: $what"
     [ "$(grep -c "^rank [0-3] sum 0 $what" "$CASE_DIR/out")" = 4 ] || fail "$*: not \"$what\": $(cat "$CASE_DIR/out")"
 }
@@ -75,7 +22,7 @@ runs() {
 # refused TEXT SETTING...: the job ends, and says so.
 refused() {
     local text=$1 said rc=0; shift
-    ( [ $# = 0 ] || export "$@"; vcluster mpirun -n 4 "$CASE_DIR/look" ${EARLY-} ) > "$CASE_DIR/out" 2>&1 || rc=$?
+    ( [ $# = 0 ] || export "$@"; vcluster mpirun -n 4 "$look" ${EARLY-} ) > "$CASE_DIR/out" 2>&1 || rc=$?
     said=$(tr -d '\0' < "$CASE_DIR/out" | tr -s ' \n' ' ')
     echo "$*: status $rc"
     [ $rc != 0 ] && [[ "$said" == *"$text"* ]] || fail "$*: not \"$text\": $(cat "$CASE_DIR/out")"
@@ -136,18 +83,17 @@ cat > "$CASE_DIR/two" <<'END'
 exec "$@"
 END
 chmod +x "$CASE_DIR/two"
-differ "$CASE_DIR/two" "$CASE_DIR/look"
+differ "$CASE_DIR/two" "$look"
 
 # The default: nothing that can be set, found or left out leads to less than btl/crypt in silence.
 # automatic MODE REASON SETTING...: what it means, and why.
-ours=0
 automatic() {
     local mode=$1 reason=$2; shift 2
     if [ "$mode" = btl ]; then
         runs "crypt 1 others 0" "$@"
         grep -q 'ob1 over btl/crypt' "$CASE_DIR/out" || fail "$*: it does not say what it runs over"
     else
-        runs "crypt $ours others [1-9]" "$@"
+        runs "crypt ${ours-0} others [1-9]" "$@"
         grep -qF "($reason)" "$CASE_DIR/out" || fail "$*: not because of \"$reason\": $(grep pml:crypt: "$CASE_DIR/out")"
     fi
 }
@@ -174,9 +120,23 @@ automatic btl '' OMPI_MCA_pml_crypt_chunk_size=65536
 automatic btl '' OMPI_MCA_pml_crypt_t=1
 automatic btl '' OMPI_MCA_mca_base_param_files="$CASE_DIR/tuned"
 automatic btl '' "${ucx[@]}"
-ours='[0-9]*'           # UCX may be given a port of ours
-automatic pml 'the host is ucx or cm'                           OMPI_MCA_pml_crypt_host=ucx "${ucx[@]}"
+# There btl/crypt listens for windows, which 4.1 sends as messages, unless these are switched off or cannot be encrypted.
+over_ucx() { automatic pml 'the host is ucx or cm' OMPI_MCA_pml_crypt_host=ucx "${ucx[@]}" "$@"; }
+[ "$SERIES" = 4.1 ] || ours=1
+for setting in crypt_key_bits=256 "btl=tcp,self,$shared" osc=^ucx crypt_scope=all; do
+    over_ucx "OMPI_MCA_$setting"
+done
 ours=0
+for setting in osc=^rdma osc=sm osc=ucx,rdma btl=^crypt "btl=self,$shared" crypt_key_bits=192 crypt_on_auth_failure=error hook=^crypt; do
+    over_ucx "OMPI_MCA_$setting"
+done
+EARLY=early over_ucx OMPI_MCA_btl=tcp,self
+if [ "$SERIES" != 4.1 ]; then
+    sed 's/crypt_transport=pml/osc=^rdma/' "$CASE_DIR/two" > "$CASE_DIR/some"
+    chmod +x "$CASE_DIR/some"
+    ( export OMPI_MCA_pml_crypt_host=ucx "${ucx[@]}"; must_fail vcluster mpirun -n 4 --map-by node "$CASE_DIR/some" "$look" ) > "$CASE_DIR/out" 2>&1
+    grep -qa 'windows=btl' "$CASE_DIR/out" || fail "some processes have windows: $(cat "$CASE_DIR/out")"
+fi
 impossible
 refused 'collectives with a network of their own are named' OMPI_MCA_coll=tuned,basic,libnbc,self,inter,hcoll
 

@@ -1,8 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What protects a job: the table of cryptproc_policy.c, walked for every transport, host and set of facts, and held
- * against the three lines of the manual; and the manual's table, which has the same rows.
+ * What protects a job: the tables of cryptproc_policy.c, walked for every transport, host and set of facts, and held
+ * against the lines of the manual; and the manual's tables, which have the same rows.
  */
 #include "unit.h"
 
@@ -45,6 +45,19 @@ static void check_one(opal_cryptproc_transport_t asked, opal_cryptproc_host_t ho
     }
 }
 
+/* btl/crypt for windows alone: beside ucx and cm, and only where it can be the one network and osc/rdma is there. */
+static void check_windows(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host, unsigned facts)
+{
+    const opal_cryptproc_policy_row_t *row = opal_cryptproc_policy_windows(asked, host, facts);
+    const unsigned in_the_way = OPAL_CRYPTPROC_NO_HOOK | OPAL_CRYPTPROC_LIST_READ | OPAL_CRYPTPROC_OTHER_BTL | OPAL_CRYPTPROC_NO_CRYPT
+                                | OPAL_CRYPTPROC_AES_192 | OPAL_CRYPTPROC_ERRORS | OPAL_CRYPTPROC_OTHER_OSC | OPAL_CRYPTPROC_NO_RDMA;
+    const bool beside = OPAL_CRYPTPROC_TRANSPORT_PML != asked && OPAL_CRYPTPROC_HOST_FABRIC == host && 0 == (facts & in_the_way);
+
+    UNIT_CHECK(NULL != row->when && NULL != row->why && '\0' != *row->why);
+    UNIT_CHECK((0 != (facts & OPAL_CRYPTPROC_PT2PT) ? OPAL_CRYPTPROC_PML_SEALS
+                : beside                            ? OPAL_CRYPTPROC_BTL_SEALS : OPAL_CRYPTPROC_REFUSE) == row->seals);
+}
+
 static void check_all(void)
 {
     int count = 0;
@@ -53,6 +66,7 @@ static void check_all(void)
         for (int host = 0; host < OPAL_CRYPTPROC_HOSTS; host++) {
             for (unsigned facts = 0; facts < OPAL_CRYPTPROC_FACTS; facts++, count++) {
                 check_one((opal_cryptproc_transport_t) asked, (opal_cryptproc_host_t) host, facts);
+                check_windows((opal_cryptproc_transport_t) asked, (opal_cryptproc_host_t) host, facts);
             }
         }
     }
@@ -72,11 +86,17 @@ static void check_lists(void)
         {"tcp,self,sm", "rdma", "tuned,basic", 0},
         {"^openib", "^ucx", "^hcoll", 0},
         {"tcp,ofi", "", "", OPAL_CRYPTPROC_OTHER_BTL},
-        {"tcpx", "", "", OPAL_CRYPTPROC_OTHER_BTL},
-        {"", "ucx,sm", "", OPAL_CRYPTPROC_OTHER_OSC},
-        {"", "^rdma,sm", "", OPAL_CRYPTPROC_OTHER_OSC},
+        {"tcpx", "", "", OPAL_CRYPTPROC_OTHER_BTL | OPAL_CRYPTPROC_NO_CRYPT},
+        {"self,sm", "", "", OPAL_CRYPTPROC_NO_CRYPT},
+        {"^crypt", "", "", OPAL_CRYPTPROC_NO_CRYPT},
+        {"^tcp", "sm", "", OPAL_CRYPTPROC_NO_RDMA},
+        {"crypt", "^rdma", "", OPAL_CRYPTPROC_NO_RDMA},
+        {"", "ucx,sm", "", OPAL_CRYPTPROC_OTHER_OSC | OPAL_CRYPTPROC_NO_RDMA},
+        {"", "rdma,ucx", "", OPAL_CRYPTPROC_OTHER_OSC},
+        {"", "^rdma,sm", "", OPAL_CRYPTPROC_OTHER_OSC | OPAL_CRYPTPROC_NO_RDMA},
         {"", "", "tuned,ucc", OPAL_CRYPTPROC_OTHER_COLL},
-        {"usnic", "portals4", "hcoll", OPAL_CRYPTPROC_OTHER_BTL | OPAL_CRYPTPROC_OTHER_OSC | OPAL_CRYPTPROC_OTHER_COLL},
+        {"usnic", "portals4", "hcoll", OPAL_CRYPTPROC_OTHER_BTL | OPAL_CRYPTPROC_OTHER_OSC | OPAL_CRYPTPROC_OTHER_COLL
+                                       | OPAL_CRYPTPROC_NO_CRYPT | OPAL_CRYPTPROC_NO_RDMA},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -84,27 +104,33 @@ static void check_lists(void)
     }
 }
 
-/* Each row's words are in the manual, in the table's order. */
+/* Each row's words are in the manual, in the table's order, the last one's too. */
+static const char *find_rows(const char *at, const opal_cryptproc_policy_row_t *row, const char *last)
+{
+    for (; NULL != at; row++) {
+        at = strstr(at, row->when);
+        if (NULL == at) {
+            fprintf(stderr, "docs/transport.rst lacks, or has in another place: %s\n", row->when);
+        } else if (0 == strcmp(last, row->when)) {
+            break;
+        }
+    }
+    return at;
+}
+
 static void check_manual(void)
 {
-    const char *source = getenv("srcdir");
-    char path[4096], *text = calloc(1, 1 << 20), *at = text;
+    const char *source = getenv("srcdir"), *at;
+    char path[4096], *text = calloc(1, 1 << 20);
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/../../docs/transport.rst", NULL == source ? "." : source);
     file = fopen(path, "r");
     UNIT_REQUIRE(NULL != file && NULL != text && fread(text, 1, (1 << 20) - 1, file) > 0);
     fclose(file);
-    for (const opal_cryptproc_policy_row_t *row = opal_cryptproc_policy_rows; NULL != at; row++) {
-        at = strstr(at, row->when);
-        if (NULL == at) {
-            fprintf(stderr, "docs/transport.rst lacks, or has in another place: %s\n", row->when);
-        }
-        UNIT_CHECK(NULL != at);
-        if (0 == strcmp("otherwise", row->when)) {
-            break;
-        }
-    }
+    at = find_rows(text, opal_cryptproc_policy_rows, "otherwise");
+    UNIT_CHECK(NULL != at);
+    UNIT_CHECK(NULL != at && NULL != find_rows(at, opal_cryptproc_policy_windows_rows, "none of these applies"));
     free(text);
 }
 

@@ -125,14 +125,14 @@ static void live(unsigned number, uint8_t head[256])
 
     /* 1. whoever comes first makes the record; whoever comes later finds it */
     CHECK(NULL == opal_cryptproc_local());
-    CHECK(OPAL_SUCCESS == opal_cryptproc_start_transport("mode=alone", where, sizeof(where)));
+    CHECK(OPAL_SUCCESS == opal_cryptproc_start_transport("mode=alone", true, where, sizeof(where)));
     local = opal_cryptproc_local();
     record = opal_crypt_local_record(local, &bytes);
     CHECK(NULL != local && before + KEYS == published);
     CHECK(OPAL_SUCCESS == opal_cryptproc_start(NULL));
     CHECK(OPAL_SUCCESS == opal_cryptproc_start("mode=alone"));
     CHECK(OPAL_SUCCESS != opal_cryptproc_start("mode=other"));
-    CHECK(OPAL_SUCCESS != opal_cryptproc_start_transport("mode=alone", where, sizeof(where)));
+    CHECK(OPAL_SUCCESS != opal_cryptproc_start_transport("mode=alone", true, where, sizeof(where)));
     opal_cryptproc_own(&own);
     CHECK(own.rank == OPAL_PROC_MY_NAME.vpid && own.instance == number && '\0' != own.nspace[0]);
     CHECK(local == opal_cryptproc_local() && record == opal_crypt_local_record(local, &bytes));

@@ -65,6 +65,10 @@ OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_btl(void);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_transport_is_pml(void);
 OMPI_DECLSPEC const char *ompi_common_cryptmpi_transport_why(void);
 OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
+/* Where pml/crypt seals messages: is btl/crypt to carry windows between nodes?  And the row of the policy that says so,
+ * after a decision. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_windows_over_btl(void);
+OMPI_DECLSPEC const opal_cryptproc_policy_row_t *ompi_common_cryptmpi_windows(void);
 /* pml/crypt: everything is sealed by btl/crypt, which has been checked. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_set_over_btl(bool over);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_over_btl(void);

@@ -136,6 +136,18 @@ static const char *remark(const line_t *sum)
            : "the job is on one node, and messages within a node are not encrypted (crypt_scope)";
 }
 
+/* Over btl/crypt they need no line of their own. */
+static void write_windows(FILE *out, const form_t *form)
+{
+    const opal_cryptproc_policy_row_t *row = ompi_common_cryptmpi_windows();
+    char text[320];
+
+    if (!opal_cryptproc_has_transport() && NULL != row) {
+        snprintf(text, sizeof(text), "%s%s", OPAL_CRYPTPROC_REFUSE == row->seals ? "refused between nodes: " : "", row->why);
+        fprintf(out, form->text, "windows", text);
+    }
+}
+
 static void write_report(FILE *out, const form_t *form, const line_t *sum, const told_t *told)
 {
     const opal_cryptproc_params_t *p = &opal_cryptproc_params;
@@ -159,6 +171,7 @@ static void write_report(FILE *out, const form_t *form, const line_t *sum, const
     fprintf(out, form->text, "providers", NULL == told->providers ? "" : told->providers);
     fprintf(out, form->text, "transport", opal_cryptproc_has_transport() ? opal_cryptproc_transport_is : "pml");
     fprintf(out, form->text, "host", NULL == ompi_common_cryptmpi_host_name() ? "ob1" : ompi_common_cryptmpi_host_name());
+    write_windows(out, form);
     fprintf(out, form->text, "scope", OPAL_CRYPTPROC_ALL == p->scope ? "all" : "internode");
     fprintf(out, form->text, "audit", OPAL_CRYPTPROC_AUDIT_WARN == p->audit ? "PLAINTEXT POSSIBLE" : "abort");
     fprintf(out, form->text, "raised_limits", told->raised);

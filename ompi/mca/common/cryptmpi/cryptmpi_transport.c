@@ -4,7 +4,7 @@
  * Applies the policy (cryptproc_policy.h) to the choice of the transport.  First hook/crypt asks, before Open MPI opens
  * any network: if TCP may be used, btl/crypt becomes the only network in the list of BTLs.  Then pml/crypt asks again,
  * with the host that was selected.  Each process decides by itself, and its record says how: two that differ refuse
- * each other.
+ * each other.  The list of BTLs is set as well where btl/crypt only carries windows.
  */
 #include "cryptmpi.h"
 
@@ -22,11 +22,14 @@ void ompi_common_cryptmpi_transport_refuse(const char *why)
 
 static bool over_btl;
 static unsigned facts = OPAL_CRYPTPROC_NO_HOOK;
-static const opal_cryptproc_policy_row_t *decided;
+static const opal_cryptproc_policy_row_t *decided, *windows;
 
 static void decide(opal_cryptproc_host_t host)
 {
-    decided = opal_cryptproc_policy((opal_cryptproc_transport_t) opal_cryptproc_params.transport, host, facts);
+    const opal_cryptproc_transport_t asked = (opal_cryptproc_transport_t) opal_cryptproc_params.transport;
+
+    decided = opal_cryptproc_policy(asked, host, facts);
+    windows = opal_cryptproc_policy_windows(asked, host, facts);
 }
 
 bool ompi_common_cryptmpi_transport_is_btl(void)
@@ -42,6 +45,16 @@ bool ompi_common_cryptmpi_transport_is_pml(void)
 const char *ompi_common_cryptmpi_transport_why(void)
 {
     return NULL == decided ? "nothing was decided" : decided->why;
+}
+
+bool ompi_common_cryptmpi_windows_over_btl(void)
+{
+    return ompi_common_cryptmpi_transport_is_pml() && OPAL_CRYPTPROC_BTL_SEALS == windows->seals;
+}
+
+const opal_cryptproc_policy_row_t *ompi_common_cryptmpi_windows(void)
+{
+    return windows;
 }
 
 void ompi_common_cryptmpi_set_over_btl(bool over)
@@ -147,6 +160,7 @@ static bool read_facts(const char *btl, bool hooked)
     const bool read = NULL != btl && NULL != osc && NULL != coll;
 
     facts = (hooked ? 0 : OPAL_CRYPTPROC_NO_HOOK) | (ompi_common_cryptmpi_fabric() ? OPAL_CRYPTPROC_FABRIC : 0)
+            | (OMPI_MAJOR_VERSION < 5 ? OPAL_CRYPTPROC_PT2PT : 0)
             | (192 == p->key_bits ? OPAL_CRYPTPROC_AES_192 : 0)
             | (OPAL_CRYPTPROC_ERROR == p->on_failure ? OPAL_CRYPTPROC_ERRORS : 0);
     if (read) {
@@ -175,7 +189,8 @@ bool ompi_common_cryptmpi_transport_choose(void)
     const bool read = read_facts(btl, true);
 
     decide(host);
-    if (read && (OPAL_CRYPTPROC_BTL_SEALS == decided->seals || OPAL_CRYPTPROC_BY_HOST == decided->seals) && !set_list(btl)) {
+    if (read && OPAL_CRYPTPROC_REFUSE != decided->seals
+        && (!ompi_common_cryptmpi_transport_is_pml() || ompi_common_cryptmpi_windows_over_btl()) && !set_list(btl)) {
         facts |= OPAL_CRYPTPROC_LIST_READ;
         decide(host);
     }

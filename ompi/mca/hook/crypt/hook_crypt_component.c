@@ -238,6 +238,12 @@ static void demand(const mca_base_framework_t *framework)
 
 static bool by_btl, by_pml;             /* what the job asks for by name */
 
+/* Does pml/crypt, or a host that it selects later, use btl/crypt? */
+static bool may_use_btl(void)
+{
+    return !ompi_common_cryptmpi_transport_is_pml() || ompi_common_cryptmpi_windows_over_btl();
+}
+
 /* Does pml/crypt decide about it?  Then it may become the only network to be opened: this is early enough for that. */
 static bool chosen_by_pml(void)
 {
@@ -247,7 +253,7 @@ static bool chosen_by_pml(void)
     if (!ompi_common_cryptmpi_transport_choose()) {
         exit(1);                        /* as for names of parameters */
     }
-    return !ompi_common_cryptmpi_transport_is_pml();
+    return may_use_btl();
 }
 
 /* btl/crypt itself cannot find out which PML there will be. */
@@ -332,7 +338,7 @@ static int component_open(void)
             ompi_common_cryptmpi_refuse_list();
         }
         demand(&ompi_pml_base_framework);
-        if (!ompi_common_cryptmpi_transport_is_pml()) {
+        if (may_use_btl()) {
             demand(&opal_btl_base_framework);
         }
         ompi_common_cryptmpi_report_hooked();

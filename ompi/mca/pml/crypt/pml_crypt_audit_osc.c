@@ -9,7 +9,8 @@
  * authenticated records and the host's transports?  Only then is the component
  * asked, and only if it uses these transports: osc/ucx may choose an adapter
  * within a node, even to oneself.  (4.1 has osc/pt2pt, which sends through the PML
- * and serves the other windows; later series have no such component, so there the call fails.)
+ * and serves the other windows; later series have no such component: there osc/rdma uses btl/crypt, if the policy
+ * says so, or the call fails.)
  *
  * osc/rdma may select an adapter, too: osc_rdma_btls lists those to prefer
  * (ompi_osc_rdma_query_btls in 4.1.4, ompi_osc_rdma_query_accelerated_btls in 5.0.7).
@@ -25,8 +26,8 @@
  * peers authenticated?  Open MPI 4.1 crashes if the messages that create such a
  * window fail.
  *
- * Over btl/crypt there is a check only with crypt_scope=all: a window of two processes of a node, which would share
- * memory, fails then, or is left to osc/pt2pt.
+ * Over btl/crypt, also if that carries only windows, osc/rdma and osc/sm are checked only with crypt_scope=all: a window
+ * of two processes of a node, which would share memory, fails then, or is left to osc/pt2pt.
  *
  * The query function is not told which component it is called for, hence one small
  * function for each slot in the table.
@@ -55,6 +56,7 @@ static struct {
 } slots[SLOTS];
 static int slot_count = 0;
 static ompi_osc_base_component_select_fn_t select_riding;       /* of the one that sends through the PML */
+static ompi_osc_base_component_select_fn_t select_rdma;         /* osc/rdma's */
 static __thread bool selecting;
 static bool sealed_component = false;   /* one that sends through the PML is there */
 
@@ -105,12 +107,15 @@ static bool may_answer(int slot, ompi_communicator_t *comm, int flavor)
            && (slots[slot].only_local || (slots[slot].by_btls && on_one_node(comm)));
 }
 
-/* Why there is no osc/pt2pt, which alone sends through the PML. */
+/* Why windows do not use btl/crypt or, on 4.1, osc/pt2pt, which alone sends through the PML. */
 static const char *remedy(void)
 {
+    static char text[400];
+
     if (OMPI_MAJOR_VERSION >= 5) {
-        return "windows over several nodes cannot be encrypted above Open MPI 5.0 or 6.0, which have no component that sends "
-               "them through the PML; use Open MPI 4.1, windows within a node, or crypt_transport=btl";
+        snprintf(text, sizeof(text), "windows over several nodes cannot be encrypted here, because of this: %s",
+                 ompi_common_cryptmpi_windows()->why);
+        return text;
     }
     return "windows over several nodes need osc/pt2pt, which is not selected: unset the parameter osc, or add pt2pt to it; or use "
            "crypt_transport=btl";
@@ -143,7 +148,8 @@ static bool speaks(int slot)
 /* crypt_scope=all over btl/crypt: data that processes of a node share is encrypted only if messages carry it. */
 static bool shares_memory(int slot, ompi_communicator_t *comm, int flavor)
 {
-    if (slots[slot].rides || MPI_WIN_FLAVOR_SHARED == flavor || !two_share_a_node(comm)) {
+    if (OPAL_CRYPTPROC_ALL != opal_cryptproc_params.scope || slots[slot].rides || MPI_WIN_FLAVOR_SHARED == flavor
+        || !two_share_a_node(comm)) {
         return false;
     }
     if (!sealed_component && speaks(slot)) {
@@ -157,7 +163,8 @@ static int ask(int slot, struct ompi_win_t *win, void **base, size_t size, ompi_
 {
     char name[80];
 
-    if (ompi_common_cryptmpi_over_btl()) {
+    if (ompi_common_cryptmpi_over_btl()
+        || (ompi_common_cryptmpi_windows_over_btl() && (slots[slot].by_btls || slots[slot].only_local))) {
         return shares_memory(slot, comm, flavor) ? OMPI_ERR_NOT_SUPPORTED
                                                   : slots[slot].query(win, base, size, unit, comm, info, flavor);
     }
@@ -208,6 +215,13 @@ static int select_window(struct ompi_win_t *win, void **base, size_t size, ompi_
     return rc;
 }
 
+static int select_over_btl(struct ompi_win_t *win, void **base, size_t size, ompi_common_cryptmpi_win_unit_t unit,
+                           struct ompi_communicator_t *comm, struct opal_info_t *info, int flavor, int *model)
+{
+    ompi_pml_crypt_windows_reach(comm);
+    return select_rdma(win, base, size, unit, comm, info, flavor, model);
+}
+
 bool ompi_pml_crypt_audit_osc_makes_window(void)
 {
     return selecting;
@@ -240,6 +254,9 @@ void ompi_pml_crypt_audit_osc(void)
         if (rides) {
             select_riding = component->osc_select;
             component->osc_select = select_window;
+        } else if (slots[slot_count - 1].by_btls && ompi_common_cryptmpi_windows_over_btl()) {
+            select_rdma = component->osc_select;
+            component->osc_select = select_over_btl;
         }
     }
 }
@@ -262,6 +279,8 @@ void ompi_pml_crypt_audit_osc_end(void)
         }
         if (component->osc_select == select_window) {
             component->osc_select = select_riding;
+        } else if (component->osc_select == select_over_btl) {
+            component->osc_select = select_rdma;
         }
     }
     slot_count = 0;

@@ -178,6 +178,7 @@ static const mca_pml_base_module_t *load_host(bool progress_threads, bool mpi_th
 static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_threads)
 {
     ompi_pml_crypt_params_t *p = &ompi_pml_crypt.params;
+    const char *agreed;
 
     if (ompi_pml_crypt_fault_tolerant() || !fit_host(host)) {
         return NULL;
@@ -193,7 +194,9 @@ static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_
     ompi_pml_crypt.eager = ompi_pml_crypt_limits_eager(p->chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD);
     become_module_of(host);
     ompi_common_cryptmpi_set_host(&ompi_pml_crypt.host, ompi_pml_crypt.host_name);
-    if (OMPI_SUCCESS != ompi_common_cryptmpi_start(ompi_pml_crypt_agreed())) {
+    agreed = ompi_pml_crypt_agreed();
+    if ((ompi_common_cryptmpi_windows_over_btl() && !ompi_pml_crypt_windows_start(agreed, mpi_threads))
+        || OMPI_SUCCESS != ompi_common_cryptmpi_start(agreed)) {
         return NULL;
     }
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_cryptproc_stream,

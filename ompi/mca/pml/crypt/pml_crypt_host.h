@@ -33,6 +33,19 @@ int ompi_pml_crypt_mtl_send(const void *buffer, size_t count, ompi_datatype_t *t
 
 /* NULL after a message. */
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_t *host);
+/* Start btl/crypt, if it waits for that, and check that no other network was opened.  `agreed`: as for
+ * opal_cryptproc_transport_go.  False after a message. */
+bool ompi_pml_crypt_transport_go(const char *agreed);
+bool ompi_pml_crypt_transport_covers(const ompi_proc_t *proc);      /* no other BTL leads to it */
+
+/* ---- pml_crypt_windows.c: btl/crypt for windows alone ---- */
+
+bool ompi_pml_crypt_windows_start(const char *agreed, bool mpi_threads);    /* false after a message */
+void ompi_pml_crypt_windows_reach(ompi_communicator_t *comm);       /* before a window is made; ends the job on failure */
+void ompi_pml_crypt_windows_stop(ompi_proc_t **procs, size_t count);        /* after the host has left them */
+
+/* ---- before the first message ---- */
+
 void ompi_pml_crypt_find_threads(bool mpi_threads);
 const char *ompi_pml_crypt_agreed(void);    /* the parameters that must be the same in all processes */
 bool ompi_pml_crypt_cryptag_here(void);

@@ -119,6 +119,9 @@ int ompi_pml_crypt_del_procs(ompi_proc_t **procs, size_t count)
     ompi_pml_crypt.over = true;
     ompi_common_cryptmpi_pipe_block(&pipe);
     rc = ompi_pml_crypt.host.pml_del_procs(procs, count);
+    if (ompi_common_cryptmpi_windows_over_btl()) {
+        ompi_pml_crypt_windows_stop(procs, count);
+    }
     ompi_common_cryptmpi_pipe_restore(&pipe);
     return rc;
 }

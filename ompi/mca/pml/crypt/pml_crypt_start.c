@@ -61,9 +61,10 @@ const char *ompi_pml_crypt_agreed(void)
     const char *mtl = ompi_pml_crypt_mtl_name();
 
     snprintf(agreed, sizeof(agreed), "pml_crypt_host=%s%s%s;tag_bits=%u;contexts=%lu;pml_crypt_chop_min=%u;crypt_key_bits=%u;"
-             "coll_cryptag=%s%s", ompi_pml_crypt.host_name, NULL == mtl ? "" : "/", NULL == mtl ? "" : mtl,
+             "coll_cryptag=%s%s%s", ompi_pml_crypt.host_name, NULL == mtl ? "" : "/", NULL == mtl ? "" : mtl,
              ompi_pml_crypt.tag_bits, (unsigned long) ompi_pml_crypt.host.pml_max_contextid, p->chop_min,
              opal_cryptproc_params.key_bits, ompi_pml_crypt_cryptag_here() ? "on" : "off",
-             ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "");
+             ompi_pml_crypt_limits_ucx_raised() ? ";ucx_limits=raised" : "",
+             ompi_common_cryptmpi_windows_over_btl() ? ";windows=btl" : "");
     return agreed;
 }

@@ -39,7 +39,7 @@ static bool stays_here(const mca_btl_base_module_t *btl)
     return ompi_common_cryptmpi_btl_local(btl->btl_component->btl_version.mca_component_name);
 }
 
-static bool all_started(void)
+static bool no_other_started(void)
 {
     mca_btl_base_selected_module_t *at;
     char text[200];
@@ -76,6 +76,14 @@ static bool sealed_or_here(mca_bml_base_btl_array_t *btls)
     return true;
 }
 
+bool ompi_pml_crypt_transport_covers(const ompi_proc_t *proc)
+{
+    mca_bml_base_endpoint_t *endpoint = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+
+    return NULL == endpoint || (sealed_or_here(&endpoint->btl_eager) && sealed_or_here(&endpoint->btl_send)
+                                && sealed_or_here(&endpoint->btl_rdma));
+}
+
 /* ---- the module ---- */
 
 static int add_procs(ompi_proc_t **procs, size_t count)
@@ -83,10 +91,7 @@ static int add_procs(ompi_proc_t **procs, size_t count)
     int rc = ompi_pml_crypt.host.pml_add_procs(procs, count);
 
     for (size_t i = 0; OMPI_SUCCESS == rc && i < count; i++) {
-        mca_bml_base_endpoint_t *endpoint = procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
-
-        if (NULL != endpoint && !(sealed_or_here(&endpoint->btl_eager) && sealed_or_here(&endpoint->btl_send)
-                                  && sealed_or_here(&endpoint->btl_rdma))) {
+        if (!ompi_pml_crypt_transport_covers(procs[i])) {
             refuse("another BTL leads to a process");
             rc = OMPI_ERR_NOT_SUPPORTED;
         }
@@ -172,14 +177,14 @@ static int enable(bool on)
 }
 
 /* btl/crypt was opened, and waits for the decision: it does not listen yet. */
-static bool go(void)
+bool ompi_pml_crypt_transport_go(const char *agreed)
 {
-    return NULL != opal_cryptproc_transport_go ? opal_cryptproc_transport_go() : all_started();
+    return (NULL == opal_cryptproc_transport_go || opal_cryptproc_transport_go(agreed)) && no_other_started();
 }
 
 mca_pml_base_module_t *ompi_pml_crypt_transport_start(const mca_pml_base_module_t *host)
 {
-    if (!go() || !all_started() || !has_cryptag() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
+    if (!ompi_pml_crypt_transport_go(NULL) || !has_cryptag() || OMPI_SUCCESS != ompi_common_cryptmpi_report_start()
         || OMPI_SUCCESS != opal_cryptproc_start(NULL)) {
         return NULL;
     }

@@ -54,9 +54,13 @@ static bool pick(const char *list, bool (*bad)(const char *), char *names, size_
     return '\0' != names[0];
 }
 
+/* osc/rdma: where it uses btl/crypt, as far as is known before the host has been selected. */
 static bool bad_osc(const char *name)
 {
-    return !ompi_common_cryptmpi_osc_rides(name) && !ompi_common_cryptmpi_osc_local(name);
+    const bool over_btl = !ompi_common_cryptmpi_transport_is_pml() || ompi_common_cryptmpi_windows_over_btl();
+
+    return !ompi_common_cryptmpi_osc_rides(name) && !ompi_common_cryptmpi_osc_local(name)
+           && (OMPI_MAJOR_VERSION < 5 || !over_btl || 0 != strcmp("rdma", name));
 }
 
 static bool bad_coll(const char *name)
@@ -89,8 +93,10 @@ static void check_transport(mpicrypt_report_t *report)
     } else if (ompi_common_cryptmpi_transport_is_btl()) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "btl/crypt encrypts what leaves the node, over TCP");
     } else if (ompi_common_cryptmpi_transport_is_pml()) {
-        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message (%s)",
-                            ompi_common_cryptmpi_transport_why());
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message (%s); windows between "
+                            "nodes are %s%s", ompi_common_cryptmpi_transport_why(),
+                            OPAL_CRYPTPROC_REFUSE == ompi_common_cryptmpi_windows()->seals ? "refused: " : "encrypted: ",
+                            ompi_common_cryptmpi_windows()->why);
     } else {
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message if Open MPI selects UCX or "
                             "libfabric, and else btl/crypt what leaves the node, over TCP (%s)", ompi_common_cryptmpi_transport_why());
@@ -109,8 +115,8 @@ static void check_osc(mpicrypt_report_t *report)
     if (by_user && pick(value, bad_osc, names, sizeof(names)) && !rides) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "osc", OMPI_MAJOR_VERSION < 5
                             ? "Unset osc, or set it to pt2pt,sm, which send through pml/crypt or stay on a node."
-                            : "Unset osc. From Open MPI 5.0 on every component for one-sided communication goes around the "
-                              "PML: programs that use it between nodes need Open MPI 4.1, or TCP and btl/crypt.",
+                            : "Unset osc. From Open MPI 5.0 on osc/rdma uses btl/crypt, over TCP, also where messages go over "
+                              "UCX or libfabric (crypt_transport=auto).",
                             "osc=%s: %s carries one-sided communication around the encryption; windows over several "
                             "nodes will fail", value, names);
     } else {

@@ -290,12 +290,13 @@ static const char *agreed(void)
                                                                                                          : "coll_cryptag=off";
 }
 
-/* Publish our record with our addresses; a component that started before us has published one without. */
-static bool publish(void)
+/* Publish our record with our addresses; a component that started before us has published one without.  `text`: NULL, or
+ * what pml/crypt agrees on, which seals messages itself. */
+static bool publish(const char *text)
 {
     static uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES];
     const size_t count = opal_btl_crypt_address_pack(&opal_btl_crypt.own, bytes);
-    const int rc = opal_cryptproc_start_transport(agreed(), bytes, count);
+    const int rc = opal_cryptproc_start_transport(NULL == text ? agreed() : text, NULL == text, bytes, count);
 
     if (OPAL_ERR_BAD_PARAM == rc && NULL != opal_cryptproc_local()) {
         return refuse("too-late", "its record");
@@ -303,10 +304,10 @@ static bool publish(void)
     return OPAL_SUCCESS == rc && OPAL_SUCCESS == opal_cryptproc_provider_needed();
 }
 
-static bool go(void)
+static bool go(const char *text)
 {
     opal_cryptproc_transport_go = NULL;
-    if (!start_tls() || !listen_somewhere() || !publish()) {
+    if (!start_tls() || !listen_somewhere() || !publish(text)) {
         opal_btl_crypt_end_job();
     }
     if (!opal_btl_crypt_module_start()) {
@@ -330,7 +331,7 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
     if (opal_cryptproc_opens("pml", "crypt", true)) {
         opal_cryptproc_transport_go = go;
     } else {
-        (void) go();
+        (void) go(NULL);
     }
     modules[0] = &opal_btl_crypt.super;
     *count = 1;

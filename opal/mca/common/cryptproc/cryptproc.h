@@ -72,12 +72,13 @@ OPAL_DECLSPEC bool opal_cryptproc_report_wanted(void);
  * not go on. */
 OPAL_DECLSPEC int opal_cryptproc_start(const char *agreed);
 /* The same for a transport, with what its peers need to know (at most OPAL_CRYPT_TRANSPORT_MAX bytes), as an extension
- * of the record; hence OPAL_ERR_BAD_PARAM if the record is published.  Peers find it in opal_crypt_schedule_peer. */
-OPAL_DECLSPEC int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport, size_t bytes);
+ * of the record; hence OPAL_ERR_BAD_PARAM if the record is published.  Peers find it in opal_crypt_schedule_peer.
+ * `seals_all`: messages, too, not only windows. */
+OPAL_DECLSPEC int opal_cryptproc_start_transport(const char *agreed, bool seals_all, const uint8_t *transport, size_t bytes);
 /* Starts a transport that pml/crypt decides about: set if one was opened and waits.  Called before processes exchange
- * what they publish.  Reports its errors. */
-extern OPAL_DECLSPEC bool (*opal_cryptproc_transport_go)(void);
-/* Does a transport run in this process?  Then it seals all traffic that leaves the node. */
+ * what they publish.  `agreed`: NULL, or the text of pml/crypt, which seals messages beside it.  Reports its errors. */
+extern OPAL_DECLSPEC bool (*opal_cryptproc_transport_go)(const char *agreed);
+/* Does a transport run in this process that seals all traffic that leaves the node? */
 OPAL_DECLSPEC bool opal_cryptproc_has_transport(void);
 /* Its description for a report, in its own memory ("TLS 1.3 ..."), and how many processes it has met. */
 extern OPAL_DECLSPEC const char *opal_cryptproc_transport_is;

@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * The table of cryptproc_policy.h.  docs/transport.rst shows the same rows (tests/unit/test_policy prints them).
+ * The tables of cryptproc_policy.h.  docs/transport.rst shows the same rows, which tests/unit/test_policy checks.
  *
  * A performance parameter must not be among the facts, and a fact never leads to less protection than the rows without
  * it: what btl/crypt cannot do is refused, and only the user can choose crypt_transport=pml.
@@ -52,15 +52,48 @@ const opal_cryptproc_policy_row_t opal_cryptproc_policy_rows[] = {
     {AUTO | BTL, UNNAMED | OB1, 0, OPAL_CRYPTPROC_BTL_SEALS, "otherwise", "TCP is the network"},
 };
 
-const opal_cryptproc_policy_row_t *opal_cryptproc_policy(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host,
-                                                         unsigned facts)
-{
-    const opal_cryptproc_policy_row_t *row = opal_cryptproc_policy_rows;
+const opal_cryptproc_policy_row_t opal_cryptproc_policy_windows_rows[] = {
+    {AUTO | PML | BTL, ANY_HOST, OPAL_CRYPTPROC_PT2PT, OPAL_CRYPTPROC_PML_SEALS, "Open MPI is 4.1",
+     "messages of osc/pt2pt, which pml/crypt encrypts"},
+    {PML, ANY_HOST, 0, OPAL_CRYPTPROC_REFUSE, "crypt_transport=pml was set",
+     "crypt_transport=pml, which covers messages only: unset it"},
+    {AUTO | BTL, UNNAMED | OB1, 0, OPAL_CRYPTPROC_REFUSE, "the host is not ucx or cm", "the host is not ucx or cm"},
+    {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_NO_HOOK, OPAL_CRYPTPROC_REFUSE, "hook/crypt is missing",
+     "hook/crypt did not run: install it on this node, and take ^crypt out of --mca hook"},
+    {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_OTHER_BTL | OPAL_CRYPTPROC_NO_CRYPT, OPAL_CRYPTPROC_REFUSE,
+     "--mca btl names another network than TCP, or neither crypt nor tcp",
+     "the list of BTLs (--mca btl) names another network than TCP, or neither crypt nor tcp: unset it"},
+    {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_LIST_READ, OPAL_CRYPTPROC_REFUSE, "MPI_T had read the list of BTLs",
+     "the list of BTLs was read by MPI_T_init_thread before MPI_Init: name crypt, self and sm there (--mca btl)"},
+    {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_AES_192, OPAL_CRYPTPROC_REFUSE, "keys have 192 bits",
+     "TLS 1.3 has no AES-192 (crypt_key_bits=192): take 128 or 256"},
+    {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_ERRORS, OPAL_CRYPTPROC_REFUSE, "failures are to be errors (crypt_on_auth_failure)",
+     "a connection that was cut or changed ends the job, so crypt_on_auth_failure cannot be error"},
+    {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_OTHER_OSC | OPAL_CRYPTPROC_NO_RDMA, OPAL_CRYPTPROC_REFUSE,
+     "--mca osc leaves out rdma, or names another component than rdma and sm",
+     "the list of components for one-sided communication (--mca osc) leaves out rdma, or names another than rdma and sm: unset it"},
+    {AUTO | BTL, ANY_HOST, 0, OPAL_CRYPTPROC_BTL_SEALS, "none of these applies", "btl/crypt, over TCP"},
+};
 
+static const opal_cryptproc_policy_row_t *first_of(const opal_cryptproc_policy_row_t *row, opal_cryptproc_transport_t asked,
+                                                   opal_cryptproc_host_t host, unsigned facts)
+{
     while (0 == (row->transports & 1u << asked) || 0 == (row->hosts & 1u << host) || (0 != row->facts && 0 == (row->facts & facts))) {
         row++;
     }
     return row;
+}
+
+const opal_cryptproc_policy_row_t *opal_cryptproc_policy(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host,
+                                                         unsigned facts)
+{
+    return first_of(opal_cryptproc_policy_rows, asked, host, facts);
+}
+
+const opal_cryptproc_policy_row_t *opal_cryptproc_policy_windows(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host,
+                                                                 unsigned facts)
+{
+    return first_of(opal_cryptproc_policy_windows_rows, asked, host, facts);
 }
 
 const char *opal_cryptproc_policy_network(const char *btl)
@@ -91,6 +124,14 @@ static bool osc_fits(const char *osc, const char *needed)
     return fits;
 }
 
+/* Does Open MPI open that component, of a framework with this list? */
+static bool keeps(const char *list, const char *name)
+{
+    const bool excludes = '^' == *list;
+
+    return '\0' == *list || excludes != opal_cryptproc_listed(list + excludes, name, strlen(name));
+}
+
 static bool names_one_of(const char *list, const char *these)
 {
     for (const char *word = list; '^' != *list && '\0' != *word; word += strspn(word, ",")) {
@@ -109,5 +150,7 @@ unsigned opal_cryptproc_policy_lists(const char *btl, const char *osc, const cha
 {
     return (NULL != opal_cryptproc_policy_network(btl) ? OPAL_CRYPTPROC_OTHER_BTL : 0)
            | (!osc_fits(osc, osc_needed) ? OPAL_CRYPTPROC_OTHER_OSC : 0)
-           | (names_one_of(coll, coll_networks) ? OPAL_CRYPTPROC_OTHER_COLL : 0);
+           | (names_one_of(coll, coll_networks) ? OPAL_CRYPTPROC_OTHER_COLL : 0)
+           | (!keeps(btl, "crypt") && !names_one_of(btl, "tcp") ? OPAL_CRYPTPROC_NO_CRYPT : 0)
+           | (!keeps(osc, "rdma") ? OPAL_CRYPTPROC_NO_RDMA : 0);
 }

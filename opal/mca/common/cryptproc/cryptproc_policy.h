@@ -7,6 +7,8 @@
  *     UCX and libfabric are sealed by pml/crypt.
  *     Anything else is refused.
  *
+ * Where pml/crypt seals messages, a second table says what carries windows between nodes.
+ *
  * Values in, a decision out: no environment, no OPAL, no MPI.  It is called twice: by hook/crypt, before Open MPI
  * opens any network, and by pml/crypt, once the host PML has been selected.
  */
@@ -40,7 +42,10 @@ enum {
     OPAL_CRYPTPROC_ERRORS = 1 << 5,         /* crypt_on_auth_failure=error */
     OPAL_CRYPTPROC_OTHER_OSC = 1 << 6,      /* --mca osc names, or excludes, what btl/crypt needs */
     OPAL_CRYPTPROC_OTHER_COLL = 1 << 7,     /* --mca coll names a component with a network of its own */
-    OPAL_CRYPTPROC_FACTS = 1 << 8
+    OPAL_CRYPTPROC_NO_CRYPT = 1 << 8,       /* --mca btl leaves out btl/crypt, and btl/tcp, which it would replace */
+    OPAL_CRYPTPROC_NO_RDMA = 1 << 9,        /* --mca osc leaves out osc/rdma */
+    OPAL_CRYPTPROC_PT2PT = 1 << 10,         /* Open MPI 4.1: osc/pt2pt sends messages */
+    OPAL_CRYPTPROC_FACTS = 1 << 11
 };
 
 typedef enum {
@@ -63,6 +68,12 @@ extern const opal_cryptproc_policy_row_t opal_cryptproc_policy_rows[];
 /* Never NULL: the last row always applies. */
 const opal_cryptproc_policy_row_t *opal_cryptproc_policy(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host,
                                                          unsigned facts);
+
+/* The same for windows between nodes, where pml/crypt seals messages.  BTL_SEALS: btl/crypt runs beside it, for osc/rdma
+ * alone; PML_SEALS: they are messages; REFUSE: a window fails, and the job goes on. */
+extern const opal_cryptproc_policy_row_t opal_cryptproc_policy_windows_rows[];
+const opal_cryptproc_policy_row_t *opal_cryptproc_policy_windows(opal_cryptproc_transport_t asked, opal_cryptproc_host_t host,
+                                                                 unsigned facts);
 
 /* The facts of three lists of components, as `--mca FRAMEWORK` has them; "" where nothing is named. */
 unsigned opal_cryptproc_policy_lists(const char *btl, const char *osc, const char *osc_needed, const char *coll,

@@ -47,7 +47,7 @@ static char job[OPAL_CRYPTPROC_NSPACE_BYTES];    /* the name of our job */
 static unsigned users;                  /* starts without a stop yet */
 static bool has_transport;
 
-bool (*opal_cryptproc_transport_go)(void);
+bool (*opal_cryptproc_transport_go)(const char *);
 const char *opal_cryptproc_transport_is, *opal_cryptproc_transport_keys = "";
 uint64_t opal_cryptproc_transport_peers, opal_cryptproc_transport_pq_peers, opal_cryptproc_transport_kernel_peers;
 bool (*opal_cryptproc_transport_snapshot)(int64_t, opal_cryptproc_peer_visit_t, void *);
@@ -138,7 +138,7 @@ static const char *all_agreed(const char *agreed, char all[AGREED_BYTES])
     const opal_aead_module_t *plaintext = opal_cryptproc_plaintext();   /* that of this build, chosen yet or not */
 
     snprintf(all, AGREED_BYTES, OPAL_CRYPT_RECORD_VERSION_ITEM OPAL_CRYPT_VERSION ";crypt_transport=%s;%s%scrypt_on_auth_failure=%s;crypt_audit=%s%s%s",
-             has_transport || NULL != p->options.transport ? "btl" : "pml", NULL == agreed ? "" : agreed,
+             has_transport ? "btl" : "pml", NULL == agreed ? "" : agreed,
              NULL == agreed ? "" : ";", OPAL_CRYPTPROC_ABORT == p->on_failure ? "abort" : "error",
              OPAL_CRYPTPROC_AUDIT_ABORT == p->audit ? "abort" : "warn",
              NULL == plaintext ? "" : ";aead=", NULL == plaintext ? "" : plaintext->name);
@@ -229,7 +229,7 @@ int opal_cryptproc_start(const char *agreed)
     return rc;
 }
 
-int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport, size_t bytes)
+int opal_cryptproc_start_transport(const char *agreed, bool seals_all, const uint8_t *transport, size_t bytes)
 {
     opal_crypt_options_t *o = &opal_cryptproc_params.options;
     int rc;
@@ -239,9 +239,10 @@ int opal_cryptproc_start_transport(const char *agreed, const uint8_t *transport,
     }
     o->transport = transport;
     o->transport_bytes = bytes;
+    has_transport = seals_all;
     rc = opal_cryptproc_start(agreed);
     o->transport = NULL;
-    has_transport = OPAL_SUCCESS == rc;
+    has_transport = seals_all && OPAL_SUCCESS == rc;
     return rc;
 }
 
