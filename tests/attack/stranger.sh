@@ -1,13 +1,21 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# Somebody on the network, without a key, while a job runs over btl/crypt: is there before its processes meet, scans ports,
+# stranger.sh [ucx]: somebody on the network, without a key, while a job runs over btl/crypt: is there before its processes meet, scans ports,
 # connects to every one of its processes, says many things, or nothing, cuts, floods, repeats what the processes themselves have
 # said, now or in an earlier job, with any byte changed and in any name.  No byte comes back, the job goes on and its messages
-# arrive, and neither its memory nor its open files grow beyond what 64 strangers take.
+# arrive, and neither its memory nor its open files grow beyond what 64 strangers take.  "ucx": messages go by UCX, and only a
+# window over btl/crypt (from 5.0 on).
 set -eu
 . "$SRC/tests/lib.sh"
 
-over_btl
+more=() window=
+if [ "${1-}" = ucx ]; then
+    [ "$SERIES" != 4.1 ] || skip "windows of 4.1 are messages"
+    more=(--mca pml_crypt_host ucx --mca pml_ucx_tls any --mca pml_ucx_devices any -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
+    window=window
+else
+    over_btl
+fi
 cluster_up 2
 program=$(mpi_program attack/stranger victim)
 python="$SRC/tests/vcluster net node1 python3 $SRC/tests/attack/stranger"         # not the function, so that $! is python3
@@ -20,8 +28,8 @@ ports_of() { vcluster net node0 ss -tlnpH | sed -nE "s/.*:([0-9]+) .*pid=$1,.*/\
 begin() {
     rm -f "$CASE_DIR"/pid.* "$CASE_DIR"/end.* "$CASE_DIR/stop"
     capture_start node1 "$CASE_DIR/$1" -B 65536 'tcp portrange 21000-21099 and tcp[(tcp[12] & 0xf0) >> 2] == 22 or udp port 9'
-    vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range 100 \
-        --mca crypt_verbose 10 "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1 &
+    vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG="$LIMIT" ${more[@]+"${more[@]}"} --mca btl_crypt_port_min 21000 --mca btl_crypt_port_range 100 \
+        --mca crypt_verbose 10 "$program" "$CASE_DIR" $window > "$CASE_DIR/out" 2>&1 &
     job=$!
     until [ -s "$CASE_DIR/pid.0" ]; do
         kill -0 $job || fail "$(cat "$CASE_DIR/out")"
@@ -57,6 +65,7 @@ begin hellos
 pid=$(cat "$CASE_DIR/pid.0")
 ports=$(ports_of "$pid")
 echo "ports: $ports"
+[ -z "$window" ] || ports=$(grep -x '210[0-9][0-9]' <<< "$ports")         # UCX has its own
 # One listener for all, and it is ours: btl/tcp is not there.
 [ "$ports" -ge 21000 ] && [ "$ports" -lt 21100 ] || fail "not one port of the range"
 must $python/stranger.py "$address" $ports

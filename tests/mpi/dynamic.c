@@ -3,16 +3,41 @@
  *
  * Processes that are spawned: "spawn" (MPI_Comm_spawn), "multiple", "last" (whose first message is their last),
  * "silent" (that end without any).  Each time messages of all sizes in both directions, wildcards, probes, collectives, a
- * merged communicator, and MPI_Comm_disconnect followed by a second connection.
+ * merged communicator, and MPI_Comm_disconnect followed by a second connection.  "window": the merged communicator has a window, too.
  *
  * "parents-first" and "children-first": only that side sends at first.  "brief": nothing more is sent, and what a
  * process keeps after each connection but the first 20 is printed, at most kib= KiB and files= descriptors for 100.
  */
 #include "mt_inter.h"
 
+#include <string.h>
 #include <unistd.h>
 
 enum { CHILDREN = 2, WARM_UP = 20 };
+
+/* Everybody puts its rank into everybody's memory. */
+static void put_to_all(MPI_Comm inter, int side)
+{
+    MPI_Comm both;
+    MPI_Win window;
+    int rank, size, *base;
+
+    MT_MPI(MPI_Intercomm_merge(inter, side, &both));
+    MT_MPI(MPI_Comm_rank(both, &rank));
+    MT_MPI(MPI_Comm_size(both, &size));
+    MT_MPI(MPI_Win_allocate(size * (MPI_Aint) sizeof(int), sizeof(int), MPI_INFO_NULL, both, &base, &window));
+    memset(base, 0xff, (size_t) size * sizeof(int));
+    MT_MPI(MPI_Win_fence(0, window));
+    for (int i = 0; i < size; i++) {
+        MT_MPI(MPI_Put(&rank, 1, MPI_INT, i, rank, 1, MPI_INT, window));
+    }
+    MT_MPI(MPI_Win_fence(0, window));
+    for (int i = 0; i < size; i++) {
+        MT_CHECK(i == base[i], "%d from %d", base[i], i);
+    }
+    MT_MPI(MPI_Win_free(&window));
+    MT_MPI(MPI_Comm_free(&both));
+}
 
 static void meet(MPI_Comm inter, int side)
 {
@@ -21,6 +46,9 @@ static void meet(MPI_Comm inter, int side)
     }
     if (!mt_flag("brief")) {
         mt_inter_talk(inter, side, 0);
+    }
+    if (mt_flag("window")) {
+        put_to_all(inter, side);
     }
 }
 

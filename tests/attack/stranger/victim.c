@@ -5,6 +5,7 @@
  * DIRECTORY/stop.  After the first message each writes its process's number to DIRECTORY/pid.RANK, and
  * at the end to DIRECTORY/end.RANK how many messages came, the most memory, and the most files that it had open.
  * When there is a file DIRECTORY/look, the first writes DIRECTORY/looked.0.  Further processes meet nobody before the end.
+ * victim DIRECTORY window: they put into a window, too, which may use another network.
  */
 #include "mt.h"
 
@@ -14,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { MOST = 100000 };
+enum { MOST = 100000, PUT = 64 };
 
 static unsigned char out[MOST], in[MOST];
 
@@ -38,6 +39,15 @@ static void fill(unsigned char *bytes, int count, int seed)
     }
 }
 
+/* The first 64 bytes of what was just exchanged, once more. */
+static void put(MPI_Win window, const unsigned char *there, int peer)
+{
+    MT_MPI(MPI_Win_fence(0, window));
+    MT_MPI(MPI_Put(out, PUT, MPI_BYTE, peer, 0, PUT, MPI_BYTE, window));
+    MT_MPI(MPI_Win_fence(0, window));
+    MT_CHECK(0 == memcmp(there, in, PUT), "wrong bytes in the window");
+}
+
 /* To a file: mpirun of 5.0 may lose the last lines of a process. */
 static void tell(const char *directory, const char *name, const char *text)
 {
@@ -56,6 +66,8 @@ int main(int argc, char **argv)
     long rounds = 0;
     int stop = 0, files = 0, peer;
     struct rusage usage;
+    unsigned char *there = NULL;
+    MPI_Win window;
 
     mt_start_alone(&argc, &argv, MPI_THREAD_SINGLE);
     peer = 1 - mt_rank;
@@ -67,11 +79,15 @@ int main(int argc, char **argv)
     if (mt_rank > 1) {
         return mt_end();
     }
+    if (mt_flag("window")) {
+        MT_MPI(MPI_Win_allocate(PUT, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &there, &window));
+    }
     for (; !stop; rounds++) {
         const int bytes = (int) (rounds * 7919 % MOST), now = open_files();
 
         fill(out, bytes, mt_rank + (int) rounds);
         MT_MPI(MPI_Sendrecv(out, bytes, MPI_BYTE, peer, 1, in, MOST, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        NULL != there ? put(window, there, peer) : (void) 0;
         fill(out, bytes, peer + (int) rounds);
         MT_CHECK(0 == memcmp(in, out, (size_t) bytes), "round %ld: wrong bytes", rounds);
         if (0 == rounds) {
@@ -90,6 +106,9 @@ int main(int argc, char **argv)
         } else {
             MT_MPI(MPI_Recv(&stop, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         }
+    }
+    if (NULL != there) {
+        MT_MPI(MPI_Win_free(&window));
     }
     getrusage(RUSAGE_SELF, &usage);
     snprintf(text, sizeof(text), "rank %d rounds %ld KiB %ld files %d", mt_rank, rounds, usage.ru_maxrss, files);
