@@ -6,7 +6,7 @@ set -eu
 . "$SRC/tests/lib.sh"
 
 cluster_up 2
-export OMPI_MCA_crypt_transport=btl OMPI_MCA_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=21000
+export OMPI_MCA_crypt_transport=btl OMPI_MCA_crypt_verbose=10 OMPI_MCA_btl_crypt_port_min=21000 OMPI_MCA_btl_crypt_port_range=4
 shared=$([ "$SERIES" = 4.1 ] && echo vader || echo sm)
 
 look=$(mpi_program shell/switch look)
@@ -56,9 +56,9 @@ runs "crypt 0 others [1-9]" OMPI_MCA_crypt_transport=pml
 
 # What is set for btl/tcp holds: the ports, and the interface that the virtual cluster gives to all jobs.
 (
-    unset OMPI_MCA_btl_crypt_port_min
+    unset OMPI_MCA_btl_crypt_port_min OMPI_MCA_btl_crypt_port_range
     runs "crypt 0 others 1" OMPI_MCA_btl_tcp_port_min_v4=22000
-    runs "crypt 1 others 0" OMPI_MCA_btl_tcp_port_min_v4=21000 OMPI_MCA_btl_tcp_port_range_v4=50
+    runs "crypt 1 others 0" OMPI_MCA_btl_tcp_port_min_v4=21000 OMPI_MCA_btl_tcp_port_range_v4=4
 )
 
 refused 'crypt_transport=btl goes over ob1'         OMPI_MCA_pml_crypt_host=ucx

@@ -168,6 +168,15 @@ set_node node1 osc=^ucx crypt_audit=warn
 finds "" "PLAINTEXT POSSIBLE"
 set_node node0
 finds "job:launcher" "PLAINTEXT POSSIBLE" "crypt_audit=abort" "crypt_audit=warn"
+set_node node0 crypt_transport=pml
+set_node node1 crypt_transport=pml osc=ucx
+case $SERIES in
+    4.1) finds "osc:node1" "windows: refused between nodes: the list of components" "set it to pt2pt,sm" ;;
+    *)   finds "osc:node1" "windows: refused between nodes: crypt_transport=pml" "not encrypted, because of this: crypt_transport=pml" ;;
+esac
+set_node node0 crypt_transport=pml crypt_audit=warn
+set_node node1 crypt_transport=pml crypt_audit=warn
+finds "" "windows: PLAINTEXT POSSIBLE"
 
 echo "10. a file system without extended attributes"
 clean

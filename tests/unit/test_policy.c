@@ -54,8 +54,9 @@ static void check_windows(opal_cryptproc_transport_t asked, opal_cryptproc_host_
     const bool beside = OPAL_CRYPTPROC_TRANSPORT_PML != asked && OPAL_CRYPTPROC_HOST_FABRIC == host && 0 == (facts & in_the_way);
 
     UNIT_CHECK(NULL != row->when && NULL != row->why && '\0' != *row->why);
-    UNIT_CHECK((0 != (facts & OPAL_CRYPTPROC_PT2PT) ? OPAL_CRYPTPROC_PML_SEALS
-                : beside                            ? OPAL_CRYPTPROC_BTL_SEALS : OPAL_CRYPTPROC_REFUSE) == row->seals);
+    UNIT_CHECK((0 != (facts & OPAL_CRYPTPROC_NO_PT2PT) ? OPAL_CRYPTPROC_REFUSE
+                : 0 != (facts & OPAL_CRYPTPROC_PT2PT)  ? OPAL_CRYPTPROC_PML_SEALS
+                : beside                               ? OPAL_CRYPTPROC_BTL_SEALS : OPAL_CRYPTPROC_REFUSE) == row->seals);
 }
 
 static void check_all(void)
@@ -102,6 +103,12 @@ static void check_lists(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         UNIT_CHECK(cases[i].facts == opal_cryptproc_policy_lists(cases[i].btl, cases[i].osc, needed, cases[i].coll, networks));
     }
+    /* 4.1 */
+    UNIT_CHECK(0 == opal_cryptproc_policy_lists("", "^ucx", "pt2pt,sm", "", networks));
+    UNIT_CHECK(OPAL_CRYPTPROC_NO_RDMA == opal_cryptproc_policy_lists("", "pt2pt,sm", "pt2pt,sm", "", networks));
+    UNIT_CHECK(OPAL_CRYPTPROC_NO_PT2PT == opal_cryptproc_policy_lists("", "^pt2pt", "pt2pt,sm", "", networks));
+    UNIT_CHECK((OPAL_CRYPTPROC_NO_PT2PT | OPAL_CRYPTPROC_NO_RDMA)
+               == opal_cryptproc_policy_lists("", "sm", "pt2pt,sm", "", networks));
 }
 
 /* Each row's words are in the manual, in the table's order, the last one's too. */

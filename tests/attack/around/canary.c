@@ -1,10 +1,10 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * canary HEX (send | self | window | world | node): 16 bytes leave every rank by a
+ * canary HEX (send | self | window | world | node | pairs): 16 bytes leave every rank by a
  * broadcast, or by MPI_Put into a window over all ranks; "self" sends them to the rank
- * itself, in messages of every length; "world" and "node" only make a window, over all
- * ranks and over those of each node.
+ * itself, in messages of every length; "world", "node" and "pairs" only make a window, over all
+ * ranks, over those of each node, and over two ranks of different nodes.
  */
 #include "mt.h"
 
@@ -86,7 +86,7 @@ static void only_make(MPI_Comm comm)
 
 int main(int argc, char **argv)
 {
-    MPI_Comm node;
+    MPI_Comm node, pair;
     mt_start(&argc, &argv, MPI_THREAD_SINGLE);
     MT_CHECK(3 == argc && 2 * CANARY == strlen(argv[1]), "canary HEX WAY");
     for (int i = 0; i < CANARY; i++) {
@@ -102,6 +102,11 @@ int main(int argc, char **argv)
         MT_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
         only_make(node);
         MT_MPI(MPI_Comm_free(&node));
+    }
+    if (mt_flag("pairs")) {
+        MT_MPI(MPI_Comm_split(MPI_COMM_WORLD, mt_rank % (mt_size / 2), 0, &pair));
+        only_make(pair);
+        MT_MPI(MPI_Comm_free(&pair));
     }
     return mt_end();
 }

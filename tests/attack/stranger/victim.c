@@ -39,13 +39,16 @@ static void fill(unsigned char *bytes, int count, int seed)
     }
 }
 
-/* The first 64 bytes of what was just exchanged, once more. */
-static void put(MPI_Win window, const unsigned char *there, int peer)
+/* The first bytes of what was just exchanged, once more, as far as the window has space for them. */
+static void put(MPI_Win window, const unsigned char *there, int peer, int bytes)
 {
+    const int count = bytes < PUT ? bytes : PUT;
+
+
     MT_MPI(MPI_Win_fence(0, window));
-    MT_MPI(MPI_Put(out, PUT, MPI_BYTE, peer, 0, PUT, MPI_BYTE, window));
+    MT_MPI(MPI_Put(out, count, MPI_BYTE, peer, 0, count, MPI_BYTE, window));
     MT_MPI(MPI_Win_fence(0, window));
-    MT_CHECK(0 == memcmp(there, in, PUT), "wrong bytes in the window");
+    MT_CHECK(0 == memcmp(there, in, (size_t) count), "wrong bytes in the window");
 }
 
 /* To a file: mpirun of 5.0 may lose the last lines of a process. */
@@ -87,7 +90,7 @@ int main(int argc, char **argv)
 
         fill(out, bytes, mt_rank + (int) rounds);
         MT_MPI(MPI_Sendrecv(out, bytes, MPI_BYTE, peer, 1, in, MOST, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        NULL != there ? put(window, there, peer) : (void) 0;
+        NULL != there ? put(window, there, peer, bytes) : (void) 0;
         fill(out, bytes, peer + (int) rounds);
         MT_CHECK(0 == memcmp(in, out, (size_t) bytes), "round %ld: wrong bytes", rounds);
         if (0 == rounds) {

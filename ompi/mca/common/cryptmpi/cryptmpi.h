@@ -69,6 +69,8 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_transport_refuse(const char *why);
  * after a decision. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_windows_over_btl(void);
 OMPI_DECLSPEC const opal_cryptproc_policy_row_t *ompi_common_cryptmpi_windows(void);
+/* The same for the report and doctor, which must not promise what crypt_audit=warn gives up. */
+OMPI_DECLSPEC void ompi_common_cryptmpi_windows_text(char *text, size_t bytes);
 /* pml/crypt: everything is sealed by btl/crypt, which has been checked. */
 OMPI_DECLSPEC void ompi_common_cryptmpi_set_over_btl(bool over);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_over_btl(void);

@@ -139,11 +139,10 @@ static const char *remark(const line_t *sum)
 /* Over btl/crypt they need no line of their own. */
 static void write_windows(FILE *out, const form_t *form)
 {
-    const opal_cryptproc_policy_row_t *row = ompi_common_cryptmpi_windows();
     char text[320];
 
-    if (!opal_cryptproc_has_transport() && NULL != row) {
-        snprintf(text, sizeof(text), "%s%s", OPAL_CRYPTPROC_REFUSE == row->seals ? "refused between nodes: " : "", row->why);
+    if (!opal_cryptproc_has_transport() && NULL != ompi_common_cryptmpi_windows()) {
+        ompi_common_cryptmpi_windows_text(text, sizeof(text));
         fprintf(out, form->text, "windows", text);
     }
 }

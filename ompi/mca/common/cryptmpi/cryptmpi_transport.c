@@ -57,6 +57,15 @@ const opal_cryptproc_policy_row_t *ompi_common_cryptmpi_windows(void)
     return windows;
 }
 
+void ompi_common_cryptmpi_windows_text(char *text, size_t bytes)
+{
+    if (OPAL_CRYPTPROC_AUDIT_WARN == opal_cryptproc_params.audit && OPAL_CRYPTPROC_BTL_SEALS != windows->seals) {
+        snprintf(text, bytes, "PLAINTEXT POSSIBLE, as crypt_audit=warn refuses no component");
+    } else {
+        snprintf(text, bytes, "%s%s", OPAL_CRYPTPROC_REFUSE == windows->seals ? "refused between nodes: " : "", windows->why);
+    }
+}
+
 void ompi_common_cryptmpi_set_over_btl(bool over)
 {
     over_btl = over;
@@ -165,6 +174,9 @@ static bool read_facts(const char *btl, bool hooked)
             | (OPAL_CRYPTPROC_ERROR == p->on_failure ? OPAL_CRYPTPROC_ERRORS : 0);
     if (read) {
         facts |= opal_cryptproc_policy_lists(btl, osc, OPAL_CRYPTPROC_OSC_OVER_BTL, coll, OPAL_CRYPTPROC_COLL_NETWORKS);
+    }
+    if (NULL == getenv("OMPI_MCA_osc")) {       /* then pml/crypt replaces a site's list */
+        facts &= ~(unsigned) OPAL_CRYPTPROC_NO_PT2PT;
     }
     free(osc);
     free(coll);

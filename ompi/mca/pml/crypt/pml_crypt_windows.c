@@ -49,10 +49,10 @@ static void reach(ompi_proc_t **procs, size_t count)
     }
 }
 
-static void announce(ompi_communicator_t *comm, bool spans_nodes)
+/* Rank 0 of the job, at its first such window: each communicator has a rank 0 of its own. */
+static void announce(bool spans_nodes)
 {
-    if (spans_nodes && !announced && 0 == ompi_comm_rank(comm)) {
-        announced = true;
+    if (spans_nodes && 0 == OPAL_PROC_MY_NAME.vpid && !__atomic_exchange_n(&announced, true, __ATOMIC_RELAXED)) {
         opal_output(0, "ompi-crypt: windows between nodes use TCP (btl/crypt), messages use %s", ompi_pml_crypt.host_name);
     }
 }
@@ -64,7 +64,7 @@ void ompi_pml_crypt_windows_reach(ompi_communicator_t *comm)
     const int size = ompi_comm_size(comm);
     ompi_proc_t **procs = malloc((size_t) size * sizeof(*procs));
     bool spans_nodes = false;
-    size_t allocated = 0;
+    size_t allocated = 0, local = 0;
 
     for (int i = 0; NULL != procs && i < size; i++) {
         procs[i] = ompi_comm_peer_lookup(comm, i);
@@ -72,11 +72,16 @@ void ompi_pml_crypt_windows_reach(ompi_communicator_t *comm)
     }
     reach(procs, (size_t) size);
     procs = ompi_proc_get_allocated(&allocated);
-    reach(procs, allocated);
-    announce(comm, spans_nodes);
+    for (size_t i = 0; NULL != procs && i < allocated; i++) {
+        if (OPAL_PROC_ON_LOCAL_NODE(procs[i]->super.proc_flags)) {
+            procs[local++] = procs[i];
+        }
+    }
+    reach(procs, local);
+    announce(spans_nodes);
 }
 
-/* ucx's own del_procs makes progress, in which btl/sm looks at the memory of processes: so it comes before, and the BTLs'
+/* Called after the host's del_procs: ucx's makes progress, in which btl/sm looks at the memory of processes.  The BTLs'
  * progress ends here.  They themselves end when their framework closes. */
 void ompi_pml_crypt_windows_stop(ompi_proc_t **procs, size_t count)
 {

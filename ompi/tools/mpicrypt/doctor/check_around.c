@@ -85,6 +85,7 @@ static void check_pml(mpicrypt_report_t *report)
 static void check_transport(mpicrypt_report_t *report)
 {
     const bool known = ompi_common_cryptmpi_transport_choose();
+    char text[320];
 
     opal_cryptproc_restore_env();
     if (!known) {
@@ -93,10 +94,9 @@ static void check_transport(mpicrypt_report_t *report)
     } else if (ompi_common_cryptmpi_transport_is_btl()) {
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "btl/crypt encrypts what leaves the node, over TCP");
     } else if (ompi_common_cryptmpi_transport_is_pml()) {
-        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message (%s); windows between "
-                            "nodes are %s%s", ompi_common_cryptmpi_transport_why(),
-                            OPAL_CRYPTPROC_REFUSE == ompi_common_cryptmpi_windows()->seals ? "refused: " : "encrypted: ",
-                            ompi_common_cryptmpi_windows()->why);
+        ompi_common_cryptmpi_windows_text(text, sizeof(text));
+        mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message (%s); windows: %s",
+                            ompi_common_cryptmpi_transport_why(), text);
     } else {
         mpicrypt_report_add(report, MPICRYPT_FOUND_OK, "transport", "", "pml/crypt encrypts each message if Open MPI selects UCX or "
                             "libfabric, and else btl/crypt what leaves the node, over TCP (%s)", ompi_common_cryptmpi_transport_why());
@@ -109,14 +109,20 @@ static void check_osc(mpicrypt_report_t *report)
 {
     bool by_user = false, rides;
     const char *value = selection("osc", &by_user);
-    char names[256], good[256];
+    char names[256], good[256], advice[400];
 
+    snprintf(advice, sizeof(advice), "%s", OMPI_MAJOR_VERSION < 5
+             ? "Unset osc, or set it to pt2pt,sm, which send through pml/crypt or stay on a node."
+             : "Unset osc. From Open MPI 5.0 on osc/rdma uses btl/crypt, over TCP, also where messages go over UCX or libfabric "
+               "(crypt_transport=auto).");
+    if (OMPI_MAJOR_VERSION >= 5 && ompi_common_cryptmpi_transport_is_pml()
+        && OPAL_CRYPTPROC_REFUSE == ompi_common_cryptmpi_windows()->seals) {
+        snprintf(advice, sizeof(advice), "Windows between nodes are not encrypted, because of this: %s.",
+                 ompi_common_cryptmpi_windows()->why);
+    }
     rides = pick(value, ompi_common_cryptmpi_osc_rides, good, sizeof(good));
     if (by_user && pick(value, bad_osc, names, sizeof(names)) && !rides) {
-        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "osc", OMPI_MAJOR_VERSION < 5
-                            ? "Unset osc, or set it to pt2pt,sm, which send through pml/crypt or stay on a node."
-                            : "Unset osc. From Open MPI 5.0 on osc/rdma uses btl/crypt, over TCP, also where messages go over "
-                              "UCX or libfabric (crypt_transport=auto).",
+        mpicrypt_report_add(report, MPICRYPT_FOUND_FAIL, "osc", advice,
                             "osc=%s: %s carries one-sided communication around the encryption; windows over several "
                             "nodes will fail", value, names);
     } else {

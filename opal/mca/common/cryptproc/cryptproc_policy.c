@@ -53,11 +53,14 @@ const opal_cryptproc_policy_row_t opal_cryptproc_policy_rows[] = {
 };
 
 const opal_cryptproc_policy_row_t opal_cryptproc_policy_windows_rows[] = {
+    {AUTO | PML | BTL, ANY_HOST, OPAL_CRYPTPROC_NO_PT2PT, OPAL_CRYPTPROC_REFUSE, "--mca osc leaves out 4.1's pt2pt",
+     "the list of components for one-sided communication (--mca osc) leaves out pt2pt: unset it"},
     {AUTO | PML | BTL, ANY_HOST, OPAL_CRYPTPROC_PT2PT, OPAL_CRYPTPROC_PML_SEALS, "Open MPI is 4.1",
-     "messages of osc/pt2pt, which pml/crypt encrypts"},
+     "messages of osc/pt2pt, which pml/crypt encrypts (not with MPI_THREAD_MULTIPLE)"},
     {PML, ANY_HOST, 0, OPAL_CRYPTPROC_REFUSE, "crypt_transport=pml was set",
      "crypt_transport=pml, which covers messages only: unset it"},
-    {AUTO | BTL, UNNAMED | OB1, 0, OPAL_CRYPTPROC_REFUSE, "the host is not ucx or cm", "the host is not ucx or cm"},
+    /* Here pml/crypt seals no messages, unless the host that is selected changes the first answer. */
+    {AUTO | BTL, UNNAMED | OB1, 0, OPAL_CRYPTPROC_REFUSE, "", "the host is not ucx or cm"},
     {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_NO_HOOK, OPAL_CRYPTPROC_REFUSE, "hook/crypt is missing",
      "hook/crypt did not run: install it on this node, and take ^crypt out of --mca hook"},
     {AUTO | BTL, ANY_HOST, OPAL_CRYPTPROC_OTHER_BTL | OPAL_CRYPTPROC_NO_CRYPT, OPAL_CRYPTPROC_REFUSE,
@@ -152,5 +155,6 @@ unsigned opal_cryptproc_policy_lists(const char *btl, const char *osc, const cha
            | (!osc_fits(osc, osc_needed) ? OPAL_CRYPTPROC_OTHER_OSC : 0)
            | (names_one_of(coll, coll_networks) ? OPAL_CRYPTPROC_OTHER_COLL : 0)
            | (!keeps(btl, "crypt") && !names_one_of(btl, "tcp") ? OPAL_CRYPTPROC_NO_CRYPT : 0)
-           | (!keeps(osc, "rdma") ? OPAL_CRYPTPROC_NO_RDMA : 0);
+           | (!keeps(osc, "rdma") ? OPAL_CRYPTPROC_NO_RDMA : 0)
+           | (names_one_of(osc_needed, "pt2pt") && !keeps(osc, "pt2pt") ? OPAL_CRYPTPROC_NO_PT2PT : 0);
 }

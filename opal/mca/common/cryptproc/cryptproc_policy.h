@@ -45,7 +45,8 @@ enum {
     OPAL_CRYPTPROC_NO_CRYPT = 1 << 8,       /* --mca btl leaves out btl/crypt, and btl/tcp, which it would replace */
     OPAL_CRYPTPROC_NO_RDMA = 1 << 9,        /* --mca osc leaves out osc/rdma */
     OPAL_CRYPTPROC_PT2PT = 1 << 10,         /* Open MPI 4.1: osc/pt2pt sends messages */
-    OPAL_CRYPTPROC_FACTS = 1 << 11
+    OPAL_CRYPTPROC_NO_PT2PT = 1 << 11,      /* Open MPI 4.1: --mca osc leaves out osc/pt2pt */
+    OPAL_CRYPTPROC_FACTS = 1 << 12
 };
 
 typedef enum {
@@ -60,7 +61,7 @@ typedef enum {
 typedef struct opal_cryptproc_policy_row {
     unsigned transports, hosts, facts;
     opal_cryptproc_seals_t seals;
-    const char *when, *why;         /* for the manual; for the user: the reason, and the way out of a refusal */
+    const char *when, *why;         /* for the manual ("": not there); for the user: the reason, and the way out of a refusal */
 } opal_cryptproc_policy_row_t;
 
 extern const opal_cryptproc_policy_row_t opal_cryptproc_policy_rows[];
