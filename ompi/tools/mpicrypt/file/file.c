@@ -3,8 +3,10 @@
  *
  * mpicrypt file: encrypted files without a job.
  */
+#include <errno.h>
 #include <string.h>
 
+#include "opal/mca/aead/aead_util.h"
 #include "ompi/tools/mpicrypt/mpicrypt.h"
 #include "crew.h"
 #include "many.h"
@@ -132,6 +134,9 @@ static int run(int operand_count, char **operands)
             with.recursive = with.recursive || with.verdict;
             with.threads = 0 == with.threads ? mpicrypt_file_threads_default() : with.threads;
             int code = check_options(&verbs[i], operand_count - 1);
+            if (!opal_aead_no_core_files()) {           /* copies leave plaintext in vector registers */
+                return mpicrypt_error(MPICRYPT_FAILED, "core files cannot be turned off: %s", strerror(errno));
+            }
             with.quiet = with.quiet || is_verb(&verbs[i], "cat");
             return MPICRYPT_OK == code ? with_providers(&verbs[i], operand_count - 1, operands + 1) : code;
         }
