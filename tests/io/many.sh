@@ -209,7 +209,7 @@ must cmp work/plain plain
 
 echo "--- locks that do not hold"
 for verb in seal rekey reencrypt; do
-    status 1 env LD_PRELOAD="$CASE_DIR/dropper.so" mpicrypt file $verb "$(here zoo/whole)" --keystore-dir "$CASE_DIR/keys"
+    status 1 in_variant env LD_PRELOAD="$CASE_DIR/dropper.so" mpicrypt file $verb "$(here zoo/whole)" --keystore-dir "$CASE_DIR/keys"
     complained "locks of its file system end when any descriptor of the file is closed"
 done
 
@@ -244,7 +244,7 @@ else
 fi
 # The storage's errors have their place, and no other process is blamed for them.
 for error in "5 Input/output error" "110 Connection timed out" "116 Stale file handle"; do
-    status 1 env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$(here zoo/whole)" STEP_HOW=unread STEP_FROM="$(data_at zoo/whole 0)" \
+    status 1 in_variant env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$(here zoo/whole)" STEP_HOW=unread STEP_FROM="$(data_at zoo/whole 0)" \
         STEP_ERRNO="${error%% *}" STEP_LOG="$CASE_DIR/unread.log" mpicrypt file verify --json "$(here zoo/whole)" --keystore-dir "$CASE_DIR/keys"
     states whole=error
     complained "$(here zoo/whole): at offset 0: ${error#* }"
@@ -280,7 +280,7 @@ cat > swap.sh <<'END_SH'
 cd "$CASE_DIR"
 [ -e swap/dir.was ] || { mv swap/dir swap/dir.was; ln -s ../outside swap/dir; }
 END_SH
-status 0 env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/swap/" STEP_HOW=do STEP_DO="sh ./swap.sh" \
+status 0 in_variant env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/swap/" STEP_HOW=do STEP_DO="sh ./swap.sh" \
     mpicrypt file encrypt --threads 1 --in-place --recursive "$(here swap)" --label lab --keystore-dir "$CASE_DIR/keys"
 for name in 1 2; do
     [ "$(cat outside/$name)" = "outside $name" ] || fail "a file outside was changed"
