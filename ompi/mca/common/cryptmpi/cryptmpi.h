@@ -349,7 +349,7 @@ OMPI_DECLSPEC bool ompi_common_cryptmpi_device_has(const void *address);
 OMPI_DECLSPEC int ompi_common_cryptmpi_device_refuse(const void *buffer);
 void ompi_common_cryptmpi_device_convertor(struct opal_convertor_t *convertor);
 
-/* Is this in the memory of an accelerator?  Costs nothing where there is none. */
+/* Is this in the memory of an accelerator?  Costs nothing on a machine without one. */
 static inline bool ompi_common_cryptmpi_on_device(const void *address)
 {
     return OPAL_UNLIKELY(ompi_common_cryptmpi_device_possible) && ompi_common_cryptmpi_device_has(address);
