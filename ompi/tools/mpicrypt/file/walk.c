@@ -111,71 +111,9 @@ char *mpicrypt_file_last_name(const char *path)
 
 /* ---- the names in a directory ---- */
 
-typedef struct name_list {
-    char **names;
-    size_t count, capacity;
-} name_list_t;
+static int is_below(const struct dirent *entry) { return 0 != strcmp(entry->d_name, ".") && 0 != strcmp(entry->d_name, ".."); }
 
-static void names_free(name_list_t *list)
-{
-    for (size_t i = 0; i < list->count; ++i) {
-        free(list->names[i]);
-    }
-    free(list->names);
-    *list = (name_list_t){NULL, 0, 0};
-}
-
-static bool names_add(name_list_t *list, const char *name)
-{
-    if (list->count == list->capacity) {
-        size_t capacity = 0 == list->capacity ? 64 : 2 * list->capacity;
-        char **larger = realloc(list->names, capacity * sizeof(*larger));
-        if (NULL == larger) {
-            return false;
-        }
-        list->names = larger;
-        list->capacity = capacity;
-    }
-    char *copy = strdup(name);
-    if (NULL != copy) {
-        list->names[list->count++] = copy;
-    }
-    return NULL != copy;
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *) a, *(char *const *) b); }
-
-/* All names in the directory but "." and ".."; false: errno. */
-static bool names_read(int directory_fd, name_list_t *list)
-{
-    int fd = openat(directory_fd, ".", OPEN_DIRECTORY);
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    bool read = NULL != stream;
-
-    if (NULL == stream && fd >= 0) {
-        close(fd);
-    }
-    while (read) {
-        errno = 0;
-        const struct dirent *entry = readdir(stream);
-        if (NULL == entry) {
-            read = 0 == errno;
-            break;
-        }
-        if (0 != strcmp(entry->d_name, ".") && 0 != strcmp(entry->d_name, "..")) {
-            read = names_add(list, entry->d_name);
-        }
-    }
-    int error = errno;
-    if (NULL != stream) {
-        closedir(stream);
-    }
-    if (list->count > 0) {
-        qsort(list->names, list->count, sizeof(*list->names), by_name);
-    }
-    errno = error;
-    return read;
-}
+static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
 /* ---- walking ---- */
 
@@ -230,49 +168,52 @@ static void enter(walker_t *walker, mpicrypt_file_directory_t *above, const char
     mpicrypt_file_directory_leave(directory);
 }
 
-/* The files of a directory; the names of its directories stay in the list. */
-static void walk_files(walker_t *walker, mpicrypt_file_directory_t *directory, name_list_t *list)
+/* The files of a directory; the entries of its directories stay, and their number is returned. */
+static int walk_files(walker_t *walker, mpicrypt_file_directory_t *directory, struct dirent **entries, int count)
 {
     const mpicrypt_file_walk_t *walk = walker->walk;
-    size_t directories = 0;
+    int directories = 0;
 
-    for (size_t i = 0; i < list->count; ++i) {
+    for (int i = 0; i < count; ++i) {
         struct stat status;
-        char *name = list->names[i];
-        list->names[i] = NULL;
+        struct dirent *entry = entries[i];
         if (walker->stopped) {
-            free(name);
+            free(entry);
             continue;
         }
-        if (0 != fstatat(directory->fd, name, &status, AT_SYMLINK_NOFOLLOW)) {
+        if (0 != fstatat(directory->fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW)) {
             if (ENOENT != errno) {      /* deleted since */
-                report(walker, directory, name);
+                report(walker, directory, entry->d_name);
             }
         } else if (S_ISDIR(status.st_mode)) {
-            list->names[directories++] = name;
+            entries[directories++] = entry;
             continue;
         } else {
-            walker->stopped = !walk->found(walk->arg, directory, name, S_ISREG(status.st_mode) ? MPICRYPT_FILE_WALK_FILE
+            walker->stopped = !walk->found(walk->arg, directory, entry->d_name, S_ISREG(status.st_mode) ? MPICRYPT_FILE_WALK_FILE
                                            : S_ISLNK(status.st_mode) ? MPICRYPT_FILE_WALK_LINK : MPICRYPT_FILE_WALK_SPECIAL);
         }
-        free(name);
+        free(entry);
     }
-    list->count = directories;
+    return directories;
 }
 
 static void walk_directory(walker_t *walker, mpicrypt_file_directory_t *directory)
 {
-    name_list_t list = {NULL, 0, 0};
+    struct dirent **entries;
+    int count = scandirat(directory->fd, ".", &entries, is_below, by_name);
 
-    if (!names_read(directory->fd, &list)) {
+    if (count < 0) {
         report(walker, directory, "");
-    } else {
-        walk_files(walker, directory, &list);
-        for (size_t i = 0; i < list.count && !walker->stopped; ++i) {
-            enter(walker, directory, list.names[i]);
-        }
+        return;
     }
-    names_free(&list);
+    count = walk_files(walker, directory, entries, count);
+    for (int i = 0; i < count; ++i) {
+        if (!walker->stopped) {
+            enter(walker, directory, entries[i]->d_name);
+        }
+        free(entries[i]);
+    }
+    free(entries);
 }
 
 /* As `cp -r`: below the last name of `path`, unless it has none, as "." */

@@ -1,10 +1,8 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * mpicrypt key delete --scan: which files below a directory need a label, by what their maps claim; no key is used.  The
- * walk follows no link and keeps one directory open for each level, so its memory does not grow with the number of files.
+ * mpicrypt key delete --scan: which files below a directory need a label, by what their maps claim; no key is used.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,10 +12,9 @@
 
 #include "move.h"
 #include "ompi/mca/common/cryptmpio/cryptmpio_posix.h"
+#include "ompi/tools/mpicrypt/file/walk.h"
 #include "opal/mca/common/crypt/base/text.h"
 #include "opal/mca/common/cryptfile/file/header.h"
-
-enum { LEVELS_MAX = 200 };
 
 static bool map_needs(const opal_cryptfile_map_t *map, const char *label)
 {
@@ -78,48 +75,52 @@ static void scan_file(int fd, const char *name, const char *label, mpicrypt_key_
     ++scan->files;
 }
 
-/* Takes over the descriptor.  False: errno. */
-static bool scan_directory(int fd, unsigned level, const char *label, mpicrypt_key_scan_t *scan)
+/* ---- the files ---- */
+
+typedef struct scanning {
+    const char *directory, *label;
+    mpicrypt_key_scan_t *scan;
+    int error;                          /* the directory itself cannot be read */
+} scanning_t;
+
+/* Only regular files are opened: not a device or a FIFO. */
+static bool scan_found(void *arg, mpicrypt_file_directory_t *directory, const char *name, mpicrypt_file_walk_kind_t kind)
 {
-    DIR *directory = fdopendir(fd);
-    struct dirent *entry;
+    const scanning_t *scanning = arg;
     struct stat status;
 
-    if (NULL == directory) {
+    if (MPICRYPT_FILE_WALK_FILE != kind) {
+        return true;
+    }
+    int fd = openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && 0 == fstat(fd, &status) && S_ISREG(status.st_mode)) {
+        scan_file(fd, name, scanning->label, scanning->scan);
+    } else {
+        ++scanning->scan->skipped;
+    }
+    if (fd >= 0) {
         close(fd);
-        return false;
     }
-    while (errno = 0, NULL != (entry = readdir(directory))) {
-        const char *name = entry->d_name;
-        if (0 == strcmp(name, ".") || 0 == strcmp(name, "..") || 0 != fstatat(dirfd(directory), name, &status, AT_SYMLINK_NOFOLLOW)
-            || (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))) {
-            continue;                   /* a device or a FIFO must not be opened */
-        }
-        int one = openat(dirfd(directory), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (one < 0 || 0 != fstat(one, &status)) {
-            ++scan->skipped;
-        } else if (S_ISREG(status.st_mode)) {
-            scan_file(one, name, label, scan);
-        } else if (S_ISDIR(status.st_mode) && level < LEVELS_MAX) {
-            scan->skipped += !scan_directory(one, level + 1, label, scan);
-            one = -1;
-        } else {
-            ++scan->skipped;
-        }
-        if (one >= 0) {
-            close(one);
-        }
+    return true;
+}
+
+static void scan_failed(void *arg, const char *shown, int error)
+{
+    scanning_t *scanning = arg;
+
+    ++scanning->scan->skipped;
+    if (strlen(shown) <= strlen(scanning->directory) + strlen("/")) {   /* not one below it */
+        scanning->error = error;
     }
-    const int error = errno;
-    closedir(directory);
-    errno = error;
-    return 0 == error;
 }
 
 bool mpicrypt_key_scan(const char *directory, const char *label, mpicrypt_key_scan_t *scan)
 {
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    scanning_t scanning = {.directory = directory, .label = label, .scan = scan};
+    const mpicrypt_file_walk_t walk = {.arg = &scanning, .found = scan_found, .failed = scan_failed};
 
     memset(scan, 0, sizeof(*scan));
-    return fd >= 0 && scan_directory(fd, 0, label, scan);
+    mpicrypt_file_walk(&walk, directory);
+    errno = scanning.error;
+    return 0 == scanning.error;
 }
