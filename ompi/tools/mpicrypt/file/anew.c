@@ -10,7 +10,6 @@
  *                 copied.  Both are locked exclusively until then
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,18 +43,13 @@ typedef struct copy_part {
     uint8_t bytes[];
 } copy_part_t;
 
-static bool all_zero(const uint8_t *bytes, size_t count)
-{
-    return 0 == count || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1));
-}
-
 /* A hole is visible, so zeros become one only if they were never written, or are not encrypted. */
 static bool stays_hole(const copy_t *copy, const copy_part_t *part)
 {
     const opal_cryptfile_region_t *region = &copy->from->map->regions[part->region];
     opal_cryptfile_block_condition_t condition = OPAL_CRYPTFILE_BLOCK_HOLE;
     uint32_t plain_bytes;
-    bool hole = all_zero(part->bytes, part->have);
+    bool hole = opal_crypt_all_zero(part->bytes, part->have);
 
     for (uint64_t at = part->plain; region->encrypted && hole && at < part->plain + part->have;) {
         uint64_t block = at / region->block_bytes;
@@ -255,7 +249,7 @@ static int make_anew(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *
 {
     mpicrypt_opened_t made;
     mpicrypt_file_part_t *part;
-    int code = NULL == was ? mpicrypt_file_begin(to, &part) : mpicrypt_file_begin_over(to, &part);
+    int code = mpicrypt_file_begin(to, was, &part);
 
     if (MPICRYPT_OK != code) {
         return code;
@@ -265,7 +259,7 @@ static int make_anew(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *
         mpicrypt_file_drop(part);
         return code;
     }
-    code = NULL == was ? mpicrypt_file_finish(part, to) : mpicrypt_file_finish_over(part, to, was);
+    code = mpicrypt_file_finish(part, to, was);
     mpicrypt_file_close_engine(&made);
     return code;
 }
@@ -287,21 +281,12 @@ int mpicrypt_file_cp(const mpicrypt_file_choices_t *options, const char *path, c
 
 int mpicrypt_file_reencrypt(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_choices_t with = *options;
-    char real[PATH_MAX];
     mpicrypt_opened_t from;
     struct stat was;
+    int code = open_from(options, path, &from);
 
-    if (!options->subject->found) {             /* a link stays a link */
-        if (NULL == realpath(path, real)) {
-            return failed(path);
-        }
-        path = real;
-    }
-    with.alone = true;
-    int code = open_from(&with, path, &from);
     if (MPICRYPT_OK == code) {
-        code = 0 == fstat(from.posix.data_fd, &was) ? make_anew(&with, &from, path, &was) : failed(path);
+        code = 0 == fstat(from.posix.data_fd, &was) ? make_anew(options, &from, path, &was) : failed(path);
         mpicrypt_file_close_engine(&from);
     }
     return code;

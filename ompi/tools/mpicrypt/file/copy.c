@@ -20,11 +20,6 @@ static bool is_stream(const char *name) { return 0 == strcmp(name, "-"); }
 
 static int failed(const char *path) { return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", path, strerror(errno)); }
 
-static bool all_zero(const uint8_t *bytes, size_t count)
-{
-    return 0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, count - 1);
-}
-
 /* ---- parts, by several threads ---- */
 
 /* From or to a plain file. */
@@ -179,7 +174,7 @@ static bool encrypt_part(void *of, void *memory, mpicrypt_file_fault_t *fault)
         return mpicrypt_file_fault_system(fault, stream->path);
     }
     const opal_cryptfile_request_t request = {part->bytes, part->at, part->count};
-    if (!(stream->options->sparse && all_zero(part->bytes, part->count))
+    if (!(stream->options->sparse && opal_crypt_all_zero(part->bytes, part->count))
         && OPAL_CRYPT_OK != opal_cryptfile_write(stream->file->file, &request, 1, false, &outcome)) {
         return mpicrypt_file_fault_engine(fault, stream->file, &outcome);
     }
@@ -205,14 +200,15 @@ static int fill(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file,
     }
     return OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync(&file->posix) ? MPICRYPT_OK : failed(file->path);
 }
-/* A new file at `to`; or, `was`, one that replaces the plain file there. */
+
+/* A new file at `to`; or, in place, one that replaces the plain file there, which had this status. */
 static int encrypt_into(const mpicrypt_file_choices_t *options, const char *from_path, int from, const char *to,
                         const struct stat *status)
 {
     const unsigned mode = S_ISREG(status->st_mode) ? mpicrypt_file_mode(from, status) : 0600;
     mpicrypt_opened_t file;
     mpicrypt_file_part_t *part;
-    int code = options->in_place ? mpicrypt_file_begin_over(to, &part) : mpicrypt_file_begin(to, &part);
+    int code = mpicrypt_file_begin(to, options->in_place ? status : NULL, &part);
 
     if (MPICRYPT_OK != code) {
         return code;
@@ -232,7 +228,7 @@ static int encrypt_into(const mpicrypt_file_choices_t *options, const char *from
         mpicrypt_file_drop(part);
         return code;
     }
-    return options->in_place ? mpicrypt_file_finish_over(part, to, status) : mpicrypt_file_finish(part, to);
+    return mpicrypt_file_finish(part, to, options->in_place ? status : NULL);
 }
 
 int mpicrypt_file_encrypt(const mpicrypt_file_choices_t *options, const char *from, const char *to)
@@ -291,7 +287,7 @@ static bool decrypt_part(void *of, void *memory, mpicrypt_file_fault_t *fault)
     if (outcome.bytes < request.bytes) {
         return mpicrypt_file_fault_text(fault, stream->file->path, "it became shorter meanwhile");
     }
-    if (!all_zero(part->bytes, request.bytes) && 0 != write_part(stream->fd, part->bytes, request.bytes, part->at)) {
+    if (!opal_crypt_all_zero(part->bytes, request.bytes) && 0 != write_part(stream->fd, part->bytes, request.bytes, part->at)) {
         return mpicrypt_file_fault_system(fault, stream->path);
     }
     mpicrypt_file_progress(request.bytes);
@@ -311,7 +307,7 @@ static int empty(mpicrypt_opened_t *file, int to, const char *to_path)
 static int decrypt_into(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *file, const char *to, const struct stat *was)
 {
     mpicrypt_file_part_t *part;
-    int code = options->in_place ? mpicrypt_file_begin_over(to, &part) : mpicrypt_file_begin(to, &part);
+    int code = mpicrypt_file_begin(to, options->in_place ? was : NULL, &part);
 
     if (MPICRYPT_OK != code) {
         return code;
@@ -332,12 +328,11 @@ static int decrypt_into(const mpicrypt_file_choices_t *options, mpicrypt_opened_
         mpicrypt_file_drop(part);
         return code;
     }
-    return options->in_place ? mpicrypt_file_finish_over(part, to, was) : mpicrypt_file_finish(part, to);
+    return mpicrypt_file_finish(part, to, options->in_place ? was : NULL);
 }
 
 int mpicrypt_file_decrypt(const mpicrypt_file_choices_t *options, const char *from, const char *to)
 {
-    mpicrypt_file_choices_t with = *options;
     mpicrypt_opened_t file;
     struct stat was;
 
@@ -347,8 +342,7 @@ int mpicrypt_file_decrypt(const mpicrypt_file_choices_t *options, const char *fr
     if (is_stream(to)) {
         return mpicrypt_file_cat(options, from);
     }
-    with.alone = options->in_place;             /* what somebody else writes would be lost */
-    int code = mpicrypt_file_open_verified(&with, from, options->in_place, &file);
+    int code = mpicrypt_file_open_verified(options, from, options->in_place, &file);
 
     if (MPICRYPT_OK != code) {
         return code;

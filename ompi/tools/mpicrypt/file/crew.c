@@ -4,16 +4,13 @@
  * The parts of a file, by the thread that has the file and by those that are free.  A helper is started when a part is
  * begun and a thread is free, and leaves before its next part if a file wants it.  Each thread has memory for one part.
  */
-#ifndef _GNU_SOURCE
-#    define _GNU_SOURCE
-#endif
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "crew.h"
+#include "opal/mca/common/crypt/base/team.h"
 
 /* ---- threads that are free; negative while helpers still have what files took ---- */
 
@@ -34,15 +31,10 @@ static bool take_free_thread(void)
 
 unsigned mpicrypt_file_threads_default(void)
 {
-    enum { MOST = 8192, AT_MOST = 8 };
-    const size_t bytes = CPU_ALLOC_SIZE(MOST);
-    cpu_set_t *allowed = CPU_ALLOC(MOST);
-    int count = NULL != allowed && 0 == sched_getaffinity(0, bytes, allowed) ? CPU_COUNT_S(bytes, allowed) : 1;
+    enum { AT_MOST = 8 };
+    const unsigned count = opal_crypt_team_processors();
 
-    if (NULL != allowed) {
-        CPU_FREE(allowed);
-    }
-    return count < 1 ? 1 : count < AT_MOST ? (unsigned) count : AT_MOST;
+    return count < AT_MOST ? count : AT_MOST;
 }
 
 /* ---- faults ---- */

@@ -188,18 +188,15 @@ int mpicrypt_file_check(const mpicrypt_file_choices_t *options, const mpicrypt_o
 /* Once, before the first: what to write to standard error when a signal ends the command. */
 void mpicrypt_file_signals(const char *words);
 
-/* The part has the name to work under, for `to`, which does not exist.  When its file has been created, `created` is called
+/* The part has the name to work under, for `to`.  `was`: `to` is replaced, but only if it is still the file that was copied,
+ * of which this was the status before; NULL: `to` does not exist.  When the part's file has been created, `created` is called
  * at once; then finish, drop and signals delete it. */
 typedef struct mpicrypt_file_part mpicrypt_file_part_t;
-int mpicrypt_file_begin(const char *to, mpicrypt_file_part_t **part);
+int mpicrypt_file_begin(const char *to, const struct stat *was, mpicrypt_file_part_t **part);
 const char *mpicrypt_file_part_name(const mpicrypt_file_part_t *part);
 void mpicrypt_file_created(mpicrypt_file_part_t *part);
-int mpicrypt_file_finish(mpicrypt_file_part_t *part, const char *to);   /* drops it on failure */
+int mpicrypt_file_finish(mpicrypt_file_part_t *part, const char *to, const struct stat *was);  /* drops it on failure */
 void mpicrypt_file_drop(mpicrypt_file_part_t *part);
-
-/* To replace the existing `to`: only if it is still the file that was copied, of which this was the status before. */
-int mpicrypt_file_begin_over(const char *to, mpicrypt_file_part_t **part);
-int mpicrypt_file_finish_over(mpicrypt_file_part_t *part, const char *to, const struct stat *was);
 
 /* ---- file/progress.c: one line on a terminal ---- */
 

@@ -55,22 +55,15 @@ static void task_free(file_task_t *task)
 static int call_verb(const many_files_t *many, const mpicrypt_file_choices_t *options, const file_task_t *task)
 {
     const mpicrypt_file_command_t *command = many->command;
-    char *real = NULL;
-
-    if (NULL != command->of_one) {
-        return command->of_one(options, task->path);
-    }
-    if (!options->in_place) {
-        return command->of_two(options, task->path, task->to);
-    }
-    if (!options->subject->found) {     /* a link stays a link */
-        real = realpath(task->path, NULL);
-        if (NULL == real) {
-            return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", task->path, strerror(errno));
-        }
-    }
+    const bool may_be_link = options->in_place && !options->subject->found;     /* which it stays */
+    char *real = may_be_link ? realpath(task->path, NULL) : NULL;
     const char *path = NULL == real ? task->path : real;
-    int code = command->of_two(options, path, path);
+
+    if (may_be_link && NULL == real) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", task->path, strerror(errno));
+    }
+    int code = NULL != command->of_one ? command->of_one(options, path)
+                                       : command->of_two(options, path, options->in_place ? path : task->to);
     free(real);
     return code;
 }
@@ -86,6 +79,8 @@ static void run_task(many_files_t *many, file_task_t *task)
     int code = MPICRYPT_OK;
 
     options.subject = &subject;
+    options.in_place = NULL != many->command->of_one ? many->command->in_place : options.in_place;
+    options.alone = many->command->alone || options.in_place;   /* what somebody else writes would be lost */
     if (!mpicrypt_file_report_begin(many->report, &subject, &text, &bytes)) {
         (void) mpicrypt_error(MPICRYPT_FAILED, "%s: %s", task->shown, strerror(ENOMEM));
         atomic_store(&many->stop, true);

@@ -18,6 +18,8 @@ typedef struct mpicrypt_file_command {
     mpicrypt_file_of_two_t of_two;      /* of_one or of_two */
     bool writes;                        /* a run that is interrupted has to be run again */
     bool prints;                        /* JSON of its own; otherwise the object about the file is all */
+    bool alone;                         /* nobody else may have its file open */
+    bool in_place;                      /* of_one: a new file always replaces the old one */
     bool details;                       /* prints more than one line about a file with which all is well */
 } mpicrypt_file_command_t;
 

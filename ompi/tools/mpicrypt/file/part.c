@@ -4,8 +4,8 @@
  * The temporary name of the file that encrypt, decrypt, cp and reencrypt create, beside its final place:
  *
  *     begin       TO.0123456789abcdef.part
- *     finish      renamed to TO, never over an existing file
- *     over        exchanged for TO, if that is still the file that was copied
+ *     finish      renamed to TO, never over an existing file; or exchanged for TO, if that is still the file that was
+ *                 copied
  *     drop, or a signal that ends the command: deleted
  *
  * TO is complete or absent; a command killed by SIGKILL leaves a file whose name says
@@ -157,12 +157,16 @@ static mpicrypt_file_part_t *unused_part(void)
     return NULL;
 }
 
-int mpicrypt_file_begin_over(const char *to, mpicrypt_file_part_t **part)
+int mpicrypt_file_begin(const char *to, const struct stat *was, mpicrypt_file_part_t **part)
 {
     const char *slash = strrchr(to, '/'), *base = NULL == slash ? to : slash + 1;
-    mpicrypt_file_part_t *chosen = unused_part();
+    struct stat status;
     uint64_t number;
 
+    if (NULL == was && 0 == lstat(to, &status)) {
+        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EEXIST));
+    }
+    mpicrypt_file_part_t *chosen = unused_part();
     if (NULL == chosen) {               /* each thread has one at a time */
         return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EMFILE));
     }
@@ -208,19 +212,8 @@ void mpicrypt_file_drop(mpicrypt_file_part_t *part)
     }
 }
 
-int mpicrypt_file_begin(const char *to, mpicrypt_file_part_t **part)
+static int rename_part(const mpicrypt_file_part_t *part, const char *to)
 {
-    struct stat status;
-
-    if (0 == lstat(to, &status)) {
-        return mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(EEXIST));
-    }
-    return mpicrypt_file_begin_over(to, part);
-}
-
-static int rename_part(mpicrypt_file_part_t *part, const char *to, const struct stat *copied)
-{
-    (void) copied;
     return 0 == ompi_common_cryptmpio_posix_rename(part->name, to) ? MPICRYPT_OK
            : mpicrypt_error(MPICRYPT_FAILED, "%s to %s: %s", part->name, to, strerror(errno));
 }
@@ -289,8 +282,7 @@ static int rename_part_over(mpicrypt_file_part_t *part, const char *to, const st
                ? MPICRYPT_OK : ENOENT == errno ? is_another(to) : mpicrypt_error(MPICRYPT_FAILED, "%s: %s", to, strerror(errno));
 }
 
-static int finish(mpicrypt_file_part_t *part, const char *to, const struct stat *copied,
-                  int (*renaming)(mpicrypt_file_part_t *, const char *, const struct stat *))
+int mpicrypt_file_finish(mpicrypt_file_part_t *part, const char *to, const struct stat *was)
 {
     int exists = EXISTS;
 
@@ -299,7 +291,7 @@ static int finish(mpicrypt_file_part_t *part, const char *to, const struct stat 
         critical_end();
         wait_for_the_end();
     }
-    int code = renaming(part, to, copied);
+    int code = NULL == was ? rename_part(part, to) : rename_part_over(part, to, was);
     if (MPICRYPT_OK == code) {
         atomic_store(&part->state, UNUSED);
     } else {
@@ -308,11 +300,4 @@ static int finish(mpicrypt_file_part_t *part, const char *to, const struct stat 
     critical_end();
     return MPICRYPT_OK != code || OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_sync_names(to) ? code
            : mpicrypt_error(MPICRYPT_FAILED, "%s: it is there, but the name may not survive a power cut: %s", to, strerror(errno));
-}
-
-int mpicrypt_file_finish(mpicrypt_file_part_t *part, const char *to) { return finish(part, to, NULL, rename_part); }
-
-int mpicrypt_file_finish_over(mpicrypt_file_part_t *part, const char *to, const struct stat *was)
-{
-    return finish(part, to, was, rename_part_over);
 }

@@ -116,11 +116,8 @@ static int rekey(mpicrypt_opened_t *file)
 
 int mpicrypt_file_rekey(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_choices_t with = *options;
     mpicrypt_opened_t file;
-
-    with.alone = true;
-    int code = mpicrypt_file_open_verified(&with, path, true, &file);
+    int code = mpicrypt_file_open_verified(options, path, true, &file);
 
     if (MPICRYPT_OK != code) {
         return code;

@@ -77,11 +77,8 @@ static int keep_seal(const mpicrypt_file_choices_t *options, mpicrypt_opened_t *
 
 int mpicrypt_file_seal(const mpicrypt_file_choices_t *options, const char *path)
 {
-    mpicrypt_file_choices_t with = *options;
     mpicrypt_opened_t file;
-
-    with.alone = true;
-    int code = mpicrypt_file_open_verified(&with, path, true, &file);
+    int code = mpicrypt_file_open_verified(options, path, true, &file);
 
     if (MPICRYPT_OK != code) {
         return code;
