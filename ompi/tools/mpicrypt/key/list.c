@@ -51,13 +51,8 @@ static int add_record(const opal_cryptfile_keystore_record_t *record, void *arg)
         return OPAL_CRYPT_OK;
     }
     if (rows->count == rows->capacity) {
-        size_t capacity = 0 == rows->capacity ? 64 : 2 * rows->capacity;
-        void *more = realloc(rows->records, capacity * sizeof(*rows->records));
-        if (NULL == more) {
-            return OPAL_CRYPT_ERR_MEMORY;
-        }
-        rows->records = more;
-        rows->capacity = capacity;
+        rows->capacity = 0 == rows->capacity ? 64 : 2 * rows->capacity;
+        rows->records = mpicrypt_checked(realloc(rows->records, rows->capacity * sizeof(*rows->records)));
     }
     rows->records[rows->count++] = *record;
     return OPAL_CRYPT_OK;

@@ -46,9 +46,13 @@ static bool take_page(const char *hex, mpicrypt_ps_list_t *list)
     opal_crypt_status_process_t process;
     char why[256];
 
-    return 2 * sizeof(process) == strlen(hex) && opal_crypt_hex_read(hex, (uint8_t *) &process, sizeof(process))
-           && opal_crypt_status_valid(&process, why, sizeof(why))
-           && (0 == process.state || (process.state > ' ' && process.state <= '~')) && mpicrypt_ps_add(list, &process);
+    bool good = 2 * sizeof(process) == strlen(hex) && opal_crypt_hex_read(hex, (uint8_t *) &process, sizeof(process))
+                && opal_crypt_status_valid(&process, why, sizeof(why))
+                && (0 == process.state || (process.state > ' ' && process.state <= '~'));
+    if (good) {
+        mpicrypt_ps_add(list, &process);
+    }
+    return good;
 }
 
 /* False: they are not what ps writes.  *nodes: how many nodes were read. */

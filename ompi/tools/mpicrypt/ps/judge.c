@@ -123,10 +123,7 @@ void mpicrypt_ps_say_wait(const opal_crypt_status_wait_t *w, FILE *out)
     }
 }
 
-bool mpicrypt_ps_stopped(const opal_crypt_status_process_t *process)
-{
-    return 'T' == process->state || 't' == process->state;
-}
+static bool is_stopped(const opal_crypt_status_process_t *process) { return 'T' == process->state || 't' == process->state; }
 
 static void begin(job_t *job, const opal_crypt_status_process_t *s)
 {
@@ -215,7 +212,7 @@ static void say_unmatched(const job_t *job, const opal_crypt_status_wait_t *w, b
 
 static bool is_outside(const job_t *job, const opal_crypt_status_process_t *s)
 {
-    return !s->gone && !mpicrypt_ps_stopped(s) && mpicrypt_ps_age(s, s->snapshot.updated) >= job->after;
+    return !s->gone && !is_stopped(s) && mpicrypt_ps_age(s, s->snapshot.updated) >= job->after;
 }
 
 static void say_other(const job_t *job, const opal_crypt_status_process_t *s, const opal_crypt_status_wait_t *w)
@@ -238,7 +235,7 @@ static void say_other(const job_t *job, const opal_crypt_status_process_t *s, co
     say_unmatched(job, w, counted);
     if (other->gone) {
         fprintf(job->out, "; rank %u is gone", other->who.rank);
-    } else if (mpicrypt_ps_stopped(other)) {
+    } else if (is_stopped(other)) {
         fprintf(job->out, "; rank %u is stopped", other->who.rank);
     } else if (is_outside(job, other)) {
         fprintf(job->out, "; rank %u has not been inside MPI for %.0f s", other->who.rank,
@@ -253,7 +250,7 @@ static void say_other(const job_t *job, const opal_crypt_status_process_t *s, co
 /* It is inside MPI without any traffic, in a call that no page shows: one to the launcher, or a one-sided one. */
 static bool is_quiet(const job_t *job, const opal_crypt_status_process_t *s)
 {
-    return OPAL_CRYPT_STATUS_RUNNING == s->snapshot.phase && !s->gone && !mpicrypt_ps_stopped(s) && !is_outside(job, s)
+    return OPAL_CRYPT_STATUS_RUNNING == s->snapshot.phase && !s->gone && !is_stopped(s) && !is_outside(job, s)
            && mpicrypt_ps_age(s, s->snapshot.active) >= job->after;
 }
 
@@ -267,7 +264,7 @@ static void count_still(job_t *job)
             ++job->still;
         } else if (is_outside(job, s) && 'R' != s->state) {
             ++job->asleep;
-        } else if (!s->gone && !mpicrypt_ps_stopped(s)) {
+        } else if (!s->gone && !is_stopped(s)) {
             job->still = job->asleep = 0;
             return;
         }
@@ -299,7 +296,7 @@ static void judge_processes(job_t *job)
         if (s->gone) {
             begin(job, s);
             fprintf(job->out, "is gone: process %u ended without MPI_Finalize\n", s->who.pid);
-        } else if (mpicrypt_ps_stopped(s)) {
+        } else if (is_stopped(s)) {
             begin(job, s);
             fprintf(job->out, "is stopped (state %c): 'kill -CONT %u' lets it go on\n", s->state, s->who.pid);
         }
@@ -338,7 +335,7 @@ static void judge_waits(job_t *job)
 
     for (int i = 0; i < job->count; ++i) {
         const opal_crypt_status_process_t *s = &job->processes[i];
-        const opal_crypt_status_wait_t *w = s->gone || mpicrypt_ps_stopped(s) ? NULL : wait_of(job, s);
+        const opal_crypt_status_wait_t *w = s->gone || is_stopped(s) ? NULL : wait_of(job, s);
 
         if (NULL == w) {
             continue;

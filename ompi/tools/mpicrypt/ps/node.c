@@ -15,20 +15,13 @@
 
 #include "ps.h"
 
-bool mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_process_t *process)
+void mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_process_t *process)
 {
     if (list->count == list->capacity) {
-        const int capacity = 0 == list->capacity ? 64 : 2 * list->capacity;
-        void *more = realloc(list->processes, (size_t) capacity * sizeof(*list->processes));
-
-        if (NULL == more) {
-            return false;
-        }
-        list->processes = more;
-        list->capacity = capacity;
+        list->capacity = 0 == list->capacity ? 64 : 2 * list->capacity;
+        list->processes = mpicrypt_checked(realloc(list->processes, (size_t) list->capacity * sizeof(*list->processes)));
     }
     list->processes[list->count++] = *process;
-    return true;
 }
 
 static bool is_page(const char *name)
@@ -44,7 +37,7 @@ static bool is_of_another_user(const char *name)
 }
 
 /* `names`: the pages' names, in the order of the list. */
-static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, mpicrypt_names_t *names)
+static void read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, mpicrypt_names_t *names)
 {
     opal_crypt_status_process_t process;
     const struct dirent *entry;
@@ -64,13 +57,10 @@ static int read_all(DIR *directory, const char *job, mpicrypt_ps_list_t *list, m
             mpicrypt_error(MPICRYPT_FAILED, "%s/%s: this page is refused: %s", OPAL_CRYPT_STATUS_DIRECTORY,
                            mpicrypt_ps_text(entry->d_name), mpicrypt_ps_text(why));
         } else if (OPAL_CRYPT_STATUS_GOOD == rc && (NULL == job || NULL != strstr(process.who.job, job))) {
-            if (!mpicrypt_ps_add(list, &process)) {
-                return mpicrypt_error(MPICRYPT_FAILED, "out of memory");
-            }
+            mpicrypt_ps_add(list, &process);
             mpicrypt_names_add(names, strdup(entry->d_name));
         }
     }
-    return MPICRYPT_OK;
 }
 
 static bool any_running(const mpicrypt_ps_list_t *list, const opal_crypt_status_who_t *who)
@@ -108,21 +98,18 @@ int mpicrypt_ps_node(const char *job, mpicrypt_ps_list_t *list)
     mpicrypt_ps_list_t here = {0};
     mpicrypt_names_t names = {0};
     DIR *directory = opendir(OPAL_CRYPT_STATUS_DIRECTORY);
-    int rc;
 
     if (NULL == directory) {
         return mpicrypt_error(MPICRYPT_MISSING, "%s: %s", OPAL_CRYPT_STATUS_DIRECTORY, strerror(errno));
     }
-    rc = read_all(directory, job, &here, &names);
-    if (MPICRYPT_OK == rc) {
-        remove_stale(dirfd(directory), &here, &names);
-    }
-    for (int i = 0; i < here.count && MPICRYPT_OK == rc; ++i) {
-        rc = mpicrypt_ps_add(list, &here.processes[i]) ? MPICRYPT_OK : mpicrypt_error(MPICRYPT_FAILED, "out of memory");
+    read_all(directory, job, &here, &names);
+    remove_stale(dirfd(directory), &here, &names);
+    for (int i = 0; i < here.count; ++i) {
+        mpicrypt_ps_add(list, &here.processes[i]);
     }
     list->refused += here.refused;
     free(here.processes);
     mpicrypt_names_free(&names);
     closedir(directory);
-    return rc;
+    return MPICRYPT_OK;
 }

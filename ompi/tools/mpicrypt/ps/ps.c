@@ -63,21 +63,12 @@ typedef struct verdict {
     char *wrong, *not_seen;         /* lines, to be freed */
 } verdict_t;
 
-static FILE *open_lines(char **lines, size_t *bytes)
-{
-    FILE *out = open_memstream(lines, bytes);
-
-    if (NULL == out) {
-        exit(mpicrypt_error(MPICRYPT_FAILED, "out of memory"));
-    }
-    return out;
-}
-
 static verdict_t judge(const opal_crypt_status_process_t *processes, int count)
 {
     verdict_t verdict = {.found = 0};
     size_t bytes[2];
-    FILE *wrong = open_lines(&verdict.wrong, &bytes[0]), *not_seen = open_lines(&verdict.not_seen, &bytes[1]);
+    FILE *wrong = mpicrypt_checked(open_memstream(&verdict.wrong, &bytes[0]));
+    FILE *not_seen = mpicrypt_checked(open_memstream(&verdict.not_seen, &bytes[1]));
 
     verdict.found = mpicrypt_ps_judge(processes, count, ranks_of(processes, count), after, wrong, not_seen, &verdict.known);
     fclose(wrong);

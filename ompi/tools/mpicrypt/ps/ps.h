@@ -31,7 +31,7 @@ int mpicrypt_ps_hosts(const mpicrypt_names_t *hosts, const mpicrypt_ps_way_t *wa
 int mpicrypt_ps_slurm(const char *id, const char *job, mpicrypt_ps_list_t *list);
 void mpicrypt_ps_pages(const mpicrypt_ps_list_t *list);     /* the lines that these two read */
 
-bool mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_process_t *process);
+void mpicrypt_ps_add(mpicrypt_ps_list_t *list, const opal_crypt_status_process_t *process);
 
 /* Prints what looks wrong with a job of `ranks` processes, if it has lasted for `after` seconds, a line for each;
  * returns how many.  Prints what could not be seen to `not_seen`; *known: in spite of that, a process makes
@@ -49,6 +49,5 @@ const char *mpicrypt_ps_text(const char *text);
 double mpicrypt_ps_age(const opal_crypt_status_process_t *process, int64_t since);   /* seconds, not below 0 */
 /* "in a receive from rank 0, tag 6" */
 void mpicrypt_ps_say_wait(const opal_crypt_status_wait_t *w, FILE *out);
-bool mpicrypt_ps_stopped(const opal_crypt_status_process_t *process);
 
 #endif
