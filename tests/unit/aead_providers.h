@@ -51,7 +51,7 @@ static inline void providers_init(void)
         printf("  %-10s %s", p->module->name, OPAL_AEAD_OK == rc ? p->module->version() : "cannot be used here");
         for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
             if (p->module->ciphers & OPAL_AEAD_BIT(c)) {
-                printf(", %s (%d)", opal_aead_base_cipher_name((opal_aead_cipher_t) c),
+                printf(", %s (%d)", opal_aead_cipher_name((unsigned) c),
                        p->priority((opal_aead_cipher_t) c));
             }
         }

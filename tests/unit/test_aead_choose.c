@@ -162,7 +162,7 @@ static void test_real(void)
         const opal_aead_cipher_t cipher = (opal_aead_cipher_t) c;
 
         UNIT_CHECK(OPAL_AEAD_OK == opal_aead_base_choose(list, (size_t) provider_count, "auto", cipher, 0, &chosen, &why));
-        printf("  auto for %s: %s\n", opal_aead_base_cipher_name(cipher), chosen->name);
+        printf("  auto for %s: %s\n", opal_aead_cipher_name(cipher), chosen->name);
     }
 }
 

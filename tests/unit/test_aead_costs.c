@@ -151,7 +151,7 @@ static void measure(const provider_t *p, opal_aead_cipher_t cipher)
     }
     if (!UNIT_CHECK(0 == allocations && 0 == locks && 0 == fetches)) {
         fprintf(stderr, "  %s, %s: %lu allocations, %lu locks, %lu fetches\n", p->module->name,
-                opal_aead_base_cipher_name(cipher), allocations, locks, fetches);
+                opal_aead_cipher_name(cipher), allocations, locks, fetches);
     }
     for (int i = 0; i < KEYS; ++i) {
         keyed_free(&k[i]);

@@ -137,7 +137,7 @@ static void test_lengths(opal_aead_cipher_t cipher)
     static const int beside[] = { -17, -16, -1, 0, 1, 15, 16, 17 };
     static const size_t around[] = { (size_t) 4 << 10, (size_t) 64 << 10, (size_t) 1 << 20 };
 
-    UNIT_GROUP("%s: %d providers open what each other sealed", opal_aead_base_cipher_name(cipher), keys_new(cipher));
+    UNIT_GROUP("%s: %d providers open what each other sealed", opal_aead_cipher_name(cipher), keys_new(cipher));
     for (size_t bytes = 0; bytes <= SHORT_MOST; ++bytes) {
         UNIT_CHECK(crosses(bytes));
     }
@@ -180,7 +180,7 @@ static int test_long(opal_aead_cipher_t cipher)
         return unit_skip("no memory for 2 GiB");
     }
     m.bytes = LONG_BYTES;
-    UNIT_GROUP("%s: %zu bytes through %d providers", opal_aead_base_cipher_name(cipher), LONG_BYTES, keys_new(cipher));
+    UNIT_GROUP("%s: %zu bytes through %d providers", opal_aead_cipher_name(cipher), LONG_BYTES, keys_new(cipher));
     count_into(text);
     for (int i = 0; i < keyed_count; ++i) {
         UNIT_CHECK(OPAL_AEAD_OK == seal(&keyed[i], &m, text, text, tag));

@@ -105,4 +105,23 @@ static inline size_t opal_aead_raw_key_bytes(opal_aead_cipher_t cipher)
     return OPAL_AEAD_AES_128_GCM == cipher ? 16 : OPAL_AEAD_AES_192_GCM == cipher ? 24 : 32;
 }
 
+/* AES-GCM with keys of so many bits; -1: there is none. */
+static inline int opal_aead_aes_gcm(size_t key_bits)
+{
+    return 128 == key_bits ? OPAL_AEAD_AES_128_GCM : 192 == key_bits ? OPAL_AEAD_AES_192_GCM
+           : 256 == key_bits ? OPAL_AEAD_AES_256_GCM : -1;
+}
+
+static inline const char *opal_aead_cipher_name(unsigned cipher)
+{
+    static const char *const names[OPAL_AEAD_CIPHERS] = {
+        [OPAL_AEAD_AES_128_GCM] = "AES-128-GCM",
+        [OPAL_AEAD_AES_192_GCM] = "AES-192-GCM",
+        [OPAL_AEAD_AES_256_GCM] = "AES-256-GCM",
+        [OPAL_AEAD_CHACHA20_POLY1305] = "ChaCha20-Poly1305",
+    };
+
+    return cipher < OPAL_AEAD_CIPHERS ? names[cipher] : "unknown";
+}
+
 #endif

@@ -5,6 +5,7 @@
  * linked or renamed to its own, so that half a key can never be read.
  */
 #include "keygen_make.h"
+#include "opal/mca/common/crypt/base/hex.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
@@ -53,7 +54,6 @@ static int make_directory(const char *path, opal_crypt_why_t *why)
 /* Write a fresh key into an open file of mode 0600. */
 static int write_key(int fd, const char *path, opal_crypt_why_t *why)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t *key = opal_crypt_secmem_alloc(KEY_BYTES);
     char *text = opal_crypt_secmem_alloc(TEXT_BYTES);
     int rc = OPAL_CRYPT_OK;
@@ -62,10 +62,7 @@ static int write_key(int fd, const char *path, opal_crypt_why_t *why)
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_MEMORY, "no-secret-memory", "%s", path);
     } else {
         opal_crypt_random(key, KEY_BYTES);
-        for (int i = 0; i < KEY_BYTES; ++i) {
-            text[2 * i] = digits[key[i] >> 4];
-            text[2 * i + 1] = digits[key[i] & 15];
-        }
+        opal_crypt_hex_write(key, KEY_BYTES, text);
         text[TEXT_BYTES - 1] = '\n';
         errno = ENOSPC;         /* what a short write means */
         if (TEXT_BYTES != write(fd, text, TEXT_BYTES) || 0 != fsync(fd)) {

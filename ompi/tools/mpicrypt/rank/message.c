@@ -31,27 +31,37 @@ static opal_aead_context_t *context = NULL;     /* bare */
 static uint64_t counter = 0;
 static void *key = NULL;
 
-void mpicrypt_mpi_messages_start(size_t seal_bits, bool bare)
-{
-    static const uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES] = "a benchmark key guards nothing";
+static const uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES] = "a benchmark key guards nothing";
 
-    if (0 == seal_bits) {
-        return;
-    }
-    int cipher = mpicrypt_speed_cipher(seal_bits);
+static opal_aead_cipher_t cipher_of(size_t seal_bits)
+{
+    int cipher = opal_aead_aes_gcm(seal_bits);
+
     if (cipher < 0) {
         mpicrypt_mpi_abort(MPICRYPT_USAGE, "--seal: %zu is not one of 128, 192, 256", seal_bits);
     }
-    if (bare) {
-        aead = mpicrypt_mpi_provider((opal_aead_cipher_t) cipher, raw, &key);
-        context = opal_crypt_context(aead);
-        if (NULL == context) {
-            mpicrypt_mpi_abort(MPICRYPT_FAILED, "out of memory");
-        }
-        return;
+    return (opal_aead_cipher_t) cipher;
+}
+
+const opal_aead_module_t *mpicrypt_mpi_bare(size_t seal_bits, opal_aead_context_t **made, void **with)
+{
+    const opal_aead_module_t *provider = mpicrypt_mpi_provider(cipher_of(seal_bits), raw, with);
+
+    *made = opal_crypt_context(provider);
+    if (NULL == *made) {
+        mpicrypt_mpi_abort(MPICRYPT_FAILED, "out of memory");
     }
-    key = mpicrypt_mpi_memory(aead->key_bytes);
-    aead->key_init((opal_aead_cipher_t) cipher, raw, key);
+    return provider;
+}
+
+void mpicrypt_mpi_messages_start(size_t seal_bits, bool bare)
+{
+    if (0 != seal_bits && bare) {
+        aead = mpicrypt_mpi_bare(seal_bits, &context, &key);
+    } else if (0 != seal_bits) {
+        key = mpicrypt_mpi_memory(aead->key_bytes);
+        aead->key_init(cipher_of(seal_bits), raw, key);
+    }
 }
 
 mpicrypt_mpi_message_t mpicrypt_mpi_message_new(size_t bytes, int peer, int tag)

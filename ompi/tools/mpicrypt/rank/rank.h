@@ -100,6 +100,9 @@ typedef struct mpicrypt_mpi_message {
 } mpicrypt_mpi_message_t;
 
 void mpicrypt_mpi_messages_start(size_t seal_bits, bool bare);
+
+/* A provider, a context of it and a key, for --seal without the naive library. */
+const opal_aead_module_t *mpicrypt_mpi_bare(size_t seal_bits, opal_aead_context_t **context, void **key);
 mpicrypt_mpi_message_t mpicrypt_mpi_message_new(size_t bytes, int peer, int tag);
 void mpicrypt_mpi_message_free(mpicrypt_mpi_message_t *message);
 

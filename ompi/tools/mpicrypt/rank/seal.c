@@ -12,7 +12,6 @@
 
 #include "rank.h"
 #include "ompi/tools/mpicrypt/doctor/check.h"
-#include "ompi/tools/mpicrypt/speed/speed.h"
 
 #include "opal/mca/aead/base/base.h"
 #include "opal/mca/common/crypt/wire/session.h"
@@ -163,7 +162,7 @@ void mpicrypt_mpi_seal_verb(void)
     if (MPICRYPT_OK != mpicrypt_check_open()) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "the parameters of this node cannot be read");
     }
-    int cipher = mpicrypt_speed_cipher(opal_cryptproc_params.key_bits);
+    int cipher = opal_aead_aes_gcm(opal_cryptproc_params.key_bits);
     if (cipher < 0) {
         mpicrypt_mpi_abort(MPICRYPT_FAILED, "crypt_key_bits is %u", opal_cryptproc_params.key_bits);
     }

@@ -19,7 +19,6 @@
 #include <sys/socket.h>
 
 #include "rank.h"
-#include "ompi/tools/mpicrypt/speed/speed.h"
 
 #include "opal/mca/common/crypt/base/thread.h"
 
@@ -81,17 +80,7 @@ static size_t moved(ssize_t bytes)
 
 static void start_sealing(size_t bits)
 {
-    static const uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES] = "a benchmark's key guards nothing";
-    int cipher = mpicrypt_speed_cipher(bits);
-
-    if (cipher < 0) {
-        mpicrypt_mpi_abort(MPICRYPT_USAGE, "--seal: %zu is not one of 128, 192, 256", bits);
-    }
-    aead = mpicrypt_mpi_provider((opal_aead_cipher_t) cipher, raw, &key);
-    context = opal_crypt_context(aead);
-    if (NULL == context) {
-        mpicrypt_mpi_abort(MPICRYPT_FAILED, "out of memory");
-    }
+    aead = mpicrypt_mpi_bare(bits, &context, &key);
     sealed = mpicrypt_mpi_memory(SEALED);
     wire = mpicrypt_mpi_memory(WIRE);
 }

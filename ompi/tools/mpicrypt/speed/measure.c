@@ -34,7 +34,7 @@ static int contender_init(const mpicrypt_speed_plan_t *plan, contender_t *conten
     }
     contender->open_ns = contender->seal_ns + plan->rounds;
     contender->both_ns = contender->open_ns + plan->rounds;
-    if (OPAL_AEAD_OK != mpicrypt_speed_cell_init(&contender->cell, module, mpicrypt_speed_cipher(key_bits), bytes,
+    if (OPAL_AEAD_OK != mpicrypt_speed_cell_init(&contender->cell, module, opal_aead_aes_gcm(key_bits), bytes,
                                                  (int) thread_count)) {
         free(contender->seal_ns);
         return mpicrypt_error(MPICRYPT_FAILED, "provider %s cannot set up a %zu-bit key",
@@ -113,7 +113,7 @@ static int measure_group(mpicrypt_speed_plan_t *plan, mpicrypt_speed_team_t *tea
     int count = 0, rc = MPICRYPT_OK;
 
     for (int m = 0; m < plan->module_count && MPICRYPT_OK == rc; ++m) {
-        if (mpicrypt_provider_usable(plan->modules[m], mpicrypt_speed_cipher(key_bits))) {
+        if (mpicrypt_provider_usable(plan->modules[m], opal_aead_aes_gcm(key_bits))) {
             rc = contender_init(plan, &contenders[count], plan->modules[m], key_bits, bytes, thread_count);
             count += MPICRYPT_OK == rc;
         }

@@ -20,13 +20,6 @@ typedef struct naive_key {
     uint8_t raw[OPAL_AEAD_KEY_MAX_BYTES];
 } naive_key_t;
 
-int mpicrypt_speed_cipher(size_t key_bits)
-{
-    return 128 == key_bits ? OPAL_AEAD_AES_128_GCM
-         : 192 == key_bits ? OPAL_AEAD_AES_192_GCM
-         : 256 == key_bits ? OPAL_AEAD_AES_256_GCM : -1;
-}
-
 static const char *version(void)
 {
     return OpenSSL_version(OPENSSL_VERSION);

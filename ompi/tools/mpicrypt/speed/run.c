@@ -12,8 +12,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "opal/mca/common/crypt/base/thread.h"
 #include "speed.h"
 
 typedef enum { SEAL, OPEN } operation_t;
@@ -41,12 +41,7 @@ struct mpicrypt_speed_team {
     worker_t *workers;
 };
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
-}
+static double now(void) { return 1e-9 * (double) opal_crypt_now(); }
 
 static void *aligned(size_t bytes)
 {

@@ -45,7 +45,7 @@ static const mpicrypt_option_t options[] = {
 static int check_values(int cpu_count)
 {
     for (int i = 0; i < plan.bits.count; ++i) {
-        if (mpicrypt_speed_cipher(plan.bits.value[i]) < 0) {
+        if (opal_aead_aes_gcm(plan.bits.value[i]) < 0) {
             return mpicrypt_error(MPICRYPT_USAGE, "--bits: %zu is not one of 128, 192, 256", plan.bits.value[i]);
         }
     }

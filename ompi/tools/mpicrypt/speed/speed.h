@@ -28,9 +28,6 @@ int mpicrypt_providers(const opal_aead_module_t **list);
  * fails that is named on stderr. */
 bool mpicrypt_provider_usable(const opal_aead_module_t *module, opal_aead_cipher_t cipher);
 
-/* The AEAD of a key size, -1 if there is none. */
-int mpicrypt_speed_cipher(size_t key_bits);
-
 /* OpenSSL as the papers' prototypes called it: a context and an algorithm
  * lookup for every message.  For comparison only; no component can select it. */
 extern const opal_aead_module_t mpicrypt_speed_naive;

@@ -10,18 +10,6 @@
 
 #include "opal/mca/aead/base/aead_base_choose.h"
 
-static const char *const names[OPAL_AEAD_CIPHERS] = {
-    [OPAL_AEAD_AES_128_GCM] = "AES-128-GCM",
-    [OPAL_AEAD_AES_192_GCM] = "AES-192-GCM",
-    [OPAL_AEAD_AES_256_GCM] = "AES-256-GCM",
-    [OPAL_AEAD_CHACHA20_POLY1305] = "ChaCha20-Poly1305",
-};
-
-const char *opal_aead_base_cipher_name(opal_aead_cipher_t cipher)
-{
-    return names[cipher];
-}
-
 bool opal_aead_base_is_auto(const char *wanted)
 {
     return NULL == wanted || '\0' == wanted[0] || 0 == strcmp("auto", wanted);
@@ -74,10 +62,10 @@ static int choose_named(const opal_aead_candidate_t *candidates, size_t count,
             return refuse(why, "not fips", "%s (%s)", wanted, candidate->module->version());
         }
         if (!can(candidate, cipher)) {
-            return refuse(why, "cannot", "%s, %s", wanted, names[cipher]);
+            return refuse(why, "cannot", "%s, %s", wanted, opal_aead_cipher_name(cipher));
         }
         if (OPAL_AEAD_OK != opal_aead_base_selftest(candidate->module, cipher)) {
-            return refuse(why, "selftest", "%s (%s), %s", wanted, candidate->module->version(), names[cipher]);
+            return refuse(why, "selftest", "%s (%s), %s", wanted, candidate->module->version(), opal_aead_cipher_name(cipher));
         }
         *module = candidate->module;
         return OPAL_AEAD_OK;
@@ -116,19 +104,19 @@ static int choose_auto(const opal_aead_candidate_t *candidates, size_t count,
         if (OPAL_AEAD_OK == opal_aead_base_selftest(candidate->module, cipher)) {
             *module = candidate->module;
             if ('\0' != failed[0]) {
-                refuse(why, "passed over", "%s failed with %s; %s is used", failed, names[cipher], candidate->module->name);
+                refuse(why, "passed over", "%s failed with %s; %s is used", failed, opal_aead_cipher_name(cipher), candidate->module->name);
             }
             return OPAL_AEAD_OK;
         }
         list_add(failed, sizeof(failed), candidate->module->name);
     }
     if ('\0' != failed[0]) {
-        return refuse(why, "selftest", "%s, %s", failed, names[cipher]);
+        return refuse(why, "selftest", "%s, %s", failed, opal_aead_cipher_name(cipher));
     }
     for (size_t i = 0; i < count; ++i) {
         list_add(have, sizeof(have), candidates[i].module->name);
     }
-    return refuse(why, fips ? "no fips" : "none", "%s (providers here: %s)", names[cipher],
+    return refuse(why, fips ? "no fips" : "none", "%s (providers here: %s)", opal_aead_cipher_name(cipher),
                   '\0' == have[0] ? "none" : have);
 }
 
@@ -139,7 +127,7 @@ int opal_aead_base_choose(const opal_aead_candidate_t *candidates, size_t count,
     *module = NULL;
     *why = (opal_aead_why_t) { .topic = NULL };
     if (fips && OPAL_AEAD_CHACHA20_POLY1305 == cipher) {
-        return refuse(why, "fips cipher", "%s", names[cipher]);
+        return refuse(why, "fips cipher", "%s", opal_aead_cipher_name(cipher));
     }
     if (opal_aead_base_is_auto(wanted)) {
         return choose_auto(candidates, count, cipher, fips, module, why);

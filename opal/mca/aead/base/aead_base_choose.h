@@ -36,9 +36,6 @@ int opal_aead_base_choose(const opal_aead_candidate_t *candidates, size_t count,
  * OPAL_AEAD_ERROR. */
 int opal_aead_base_selftest(const opal_aead_module_t *module, opal_aead_cipher_t cipher);
 
-/* "AES-128-GCM" ... as users write them. */
-const char *opal_aead_base_cipher_name(opal_aead_cipher_t cipher);
-
 bool opal_aead_base_is_auto(const char *wanted);
 
 #endif

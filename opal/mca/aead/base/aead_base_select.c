@@ -78,11 +78,11 @@ int opal_aead_base_select(const char *wanted, opal_aead_cipher_t cipher, bool fi
     if (OPAL_AEAD_OK != opal_aead_base_choose(candidates, count, wanted, cipher, fips, module, why)) {
         explain(wanted, why);
         opal_output_verbose(10, opal_aead_base_framework.framework_output, "aead: %s: %s: %s",
-                            opal_aead_base_cipher_name(cipher), why->topic, why->detail);
+                            opal_aead_cipher_name(cipher), why->topic, why->detail);
         return OPAL_ERR_NOT_AVAILABLE;
     }
     opal_output_verbose(10, opal_aead_base_framework.framework_output, "aead: %s by %s (%s)",
-                        opal_aead_base_cipher_name(cipher), (*module)->name, (*module)->version());
+                        opal_aead_cipher_name(cipher), (*module)->name, (*module)->version());
     return OPAL_SUCCESS;
 }
 

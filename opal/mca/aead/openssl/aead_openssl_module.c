@@ -20,13 +20,6 @@
 /* EVP lengths are int: long texts are processed in pieces of whole blocks. */
 #define PIECE ((size_t) 1 << 30)
 
-static const char *const names[OPAL_AEAD_CIPHERS] = {
-    [OPAL_AEAD_AES_128_GCM] = "AES-128-GCM",
-    [OPAL_AEAD_AES_192_GCM] = "AES-192-GCM",
-    [OPAL_AEAD_AES_256_GCM] = "AES-256-GCM",
-    [OPAL_AEAD_CHACHA20_POLY1305] = "ChaCha20-Poly1305",
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static EVP_CIPHER *fetched[OPAL_AEAD_CIPHERS];
 static atomic_bool ended;               /* libcrypto has cleaned up, at exit */
@@ -63,7 +56,7 @@ int opal_aead_openssl_init(void)
     for (int c = 0; c < OPAL_AEAD_CIPHERS; ++c) {
         if (NULL == fetched[c]) {
             ERR_set_mark();             /* leave no errors of ours to the application */
-            fetched[c] = EVP_CIPHER_fetch(NULL, names[c], "?fips=yes");
+            fetched[c] = EVP_CIPHER_fetch(NULL, opal_aead_cipher_name(c), "?fips=yes");
             ERR_pop_to_mark();
         }
         if (NULL != fetched[c]) {

@@ -94,21 +94,14 @@ void opal_cryptproc_key_of_renewal(uint32_t instance, uint32_t number, mca_base_
 int opal_cryptproc_choose_cipher(void)
 {
     opal_cryptproc_params_t *p = &opal_cryptproc_params;
+    int cipher = opal_aead_aes_gcm(p->key_bits);
 
-    switch (p->key_bits) {
-    case 128:
-        p->options.cipher = OPAL_AEAD_AES_128_GCM;
-        return OPAL_SUCCESS;
-    case 192:
-        p->options.cipher = OPAL_AEAD_AES_192_GCM;
-        return OPAL_SUCCESS;
-    case 256:
-        p->options.cipher = OPAL_AEAD_AES_256_GCM;
-        return OPAL_SUCCESS;
-    default:
+    if (cipher < 0) {
         OPAL_CRYPTPROC_SHOW(HELP, "bad-key-bits", p->key_bits);
         return OPAL_ERR_BAD_PARAM;
     }
+    p->options.cipher = (opal_aead_cipher_t) cipher;
+    return OPAL_SUCCESS;
 }
 
 static int publish(void)

@@ -143,18 +143,6 @@ size_t opal_crypt_record_pack(const opal_crypt_record_t *record, uint8_t *out, s
 
 /* ---- as text ---- */
 
-const char *opal_crypt_cipher_name(unsigned cipher)
-{
-    static const char *const names[OPAL_AEAD_CIPHERS] = {
-        [OPAL_AEAD_AES_128_GCM] = "AES-128-GCM",
-        [OPAL_AEAD_AES_192_GCM] = "AES-192-GCM",
-        [OPAL_AEAD_AES_256_GCM] = "AES-256-GCM",
-        [OPAL_AEAD_CHACHA20_POLY1305] = "ChaCha20-Poly1305",
-    };
-
-    return cipher < OPAL_AEAD_CIPHERS ? names[cipher] : "unknown";
-}
-
 static int printable(char *out, size_t capacity, const char *in, size_t bytes)
 {
     size_t i;
@@ -273,7 +261,7 @@ const char *opal_crypt_record_difference(const opal_crypt_record_t *ours,
     }
     if (ours->cipher != theirs->cipher) {
         snprintf(text, text_bytes, "cipher (crypt_key_bits): %s here, %s there",
-                 opal_crypt_cipher_name(ours->cipher), opal_crypt_cipher_name(theirs->cipher));
+                 opal_aead_cipher_name(ours->cipher), opal_aead_cipher_name(theirs->cipher));
         return parameter;
     }
     if (ours->epoch_shift != theirs->epoch_shift) {

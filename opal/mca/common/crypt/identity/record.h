@@ -110,6 +110,4 @@ const char *opal_crypt_record_difference(const opal_crypt_record_t *ours,
 /* "NAME rank R", unprintable characters as '?'. */
 void opal_crypt_record_title(const opal_crypt_record_t *record, char *text, size_t text_bytes);
 
-const char *opal_crypt_cipher_name(unsigned cipher);
-
 #endif
