@@ -191,8 +191,8 @@ static int import_one(import_state_t *in, opal_cryptfile_import_t *done)
     }
     const bool changes = NULL == held || OPAL_CRYPTFILE_IMPORT_REVOKED == *done;
     if (changes && !in->to->dry_run) {
-        rc = opal_cryptfile_keystore_log_change(in->keystore, NULL == held ? "import" : "revoke", record->label, record->version,
-                                                &in->why);
+        rc = opal_cryptfile_keystore_log(in->keystore, NULL == held ? "import" : "revoke", record->label, record->version, NULL,
+                                         NULL, &in->why);
         if (OPAL_CRYPT_OK == rc && NULL != held) {
             held->record.revoked = true;
             held->record.changes += UINT32_MAX != held->record.changes;
@@ -266,15 +266,15 @@ int opal_cryptfile_keystore_import(opal_cryptfile_keystore_t *keystore, const ch
                                    opal_cryptfile_import_to_t *to, opal_crypt_why_t *why)
 {
     import_state_t in = {.keystore = keystore, .to = to, .key = opal_crypt_secmem_alloc(sizeof(*in.key))};
-    int fd = -1, rc = NULL == in.key ? OPAL_CRYPT_ERR_MEMORY
-                      : NULL != keystore ? opal_cryptfile_keystore_moves(keystore, NULL, why)
-                      : to->dry_run ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_CONFIG;
+    int rc = NULL == in.key ? OPAL_CRYPT_ERR_MEMORY
+             : NULL != keystore ? opal_cryptfile_keystore_moves(keystore, NULL, why)
+             : to->dry_run ? OPAL_CRYPT_OK : OPAL_CRYPT_ERR_CONFIG;
 
-    rc = rc || NULL == keystore ? rc : opal_cryptfile_keystore_change(keystore, &fd, why);
+    rc = rc || NULL == keystore ? rc : opal_cryptfile_keystore_change(keystore, NULL, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = import_all(&in, text, bytes, why);
         if (NULL != keystore) {
-            opal_cryptfile_keystore_changed(keystore, fd);
+            opal_cryptfile_keystore_changed(keystore);
         }
     }
     opal_crypt_secmem_free(in.key);
@@ -286,15 +286,13 @@ int opal_cryptfile_keystore_import(opal_cryptfile_keystore_t *keystore, const ch
 int opal_cryptfile_keystore_delete(opal_cryptfile_keystore_t *keystore, const char *label, unsigned *count,
                                    opal_crypt_why_t *why)
 {
+    int rc = opal_cryptfile_keystore_moves(keystore, label, why);
+
     *count = 0;
-    if (!opal_cryptfile_key_label_valid(label)) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
-    }
-    int fd, rc = opal_cryptfile_keystore_moves(keystore, label, why);
-    rc = rc ? rc : opal_cryptfile_keystore_change(keystore, &fd, why);
+    rc = rc ? rc : opal_cryptfile_keystore_change(keystore, label, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = keystore->ops->remove(keystore, label, count, why);
-        opal_cryptfile_keystore_changed(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore);
     }
     if (OPAL_CRYPT_OK == rc && 0 == *count) {
         rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-no-label", "%s, keystore %s %s", label, keystore->ops->name,

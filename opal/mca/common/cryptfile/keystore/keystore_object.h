@@ -68,6 +68,7 @@ struct opal_cryptfile_keystore {
     bool secret_on_netfs;
     time_t now;                     /* 0: the clock */
     int log_fd;
+    int change_fd;                  /* the file that is locked for a change; -1: without locks */
     uint8_t *machine_key;           /* secret memory, or NULL */
     void *token;                    /* pkcs11, vault: its state */
 };
@@ -96,20 +97,15 @@ int opal_cryptfile_keystore_log_open(opal_cryptfile_keystore_t *keystore, const 
 int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
                                 unsigned version, const uint8_t *uuid, const char *refusal,
                                 opal_crypt_why_t *why);
-/* A change is logged before it is made, so that none is missing from the log.  One that then fails gets a second line;
- * returns `rc`. */
-int opal_cryptfile_keystore_log_change(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
-                                       unsigned version, opal_crypt_why_t *why);
+/* A change is logged as granted before it is made, so that none is missing from the log.  One that then fails gets a
+ * second line; returns `rc`. */
 int opal_cryptfile_keystore_log_end(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
                                     unsigned version, int rc);
 
 /* ---- one process at a time changes a keystore (cryptfile/keystore/lock.c) ---- */
-/* *fd is for the unlock; -1: no locks are available. */
-int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why);
-void opal_cryptfile_keystore_unlock(int fd);
-/* The same, and keep this process's other threads from it, until `changed`. */
-int opal_cryptfile_keystore_change(opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why);
-void opal_cryptfile_keystore_changed(opal_cryptfile_keystore_t *keystore, int fd);
+/* Keep other processes, and this one's other threads, from it until `changed`; refuses an invalid label (NULL: of any). */
+int opal_cryptfile_keystore_change(opal_cryptfile_keystore_t *keystore, const char *label, opal_crypt_why_t *why);
+void opal_cryptfile_keystore_changed(opal_cryptfile_keystore_t *keystore);
 
 /* ---- the keystore's directory (cryptfile/keystore/directory.c) ---- */
 /* Whose it is, and that nobody else can write to it; with a group, `fd` is not O_PATH. */

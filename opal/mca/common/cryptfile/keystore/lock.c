@@ -16,7 +16,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
+/* *fd: to be closed, which ends the lock; -1: no locks are available. */
+static int lock_file(const opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
 {
     char path[4200];
     int rc;
@@ -52,25 +53,25 @@ int opal_cryptfile_keystore_lock(const opal_cryptfile_keystore_t *keystore, int 
                : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s: %s", path, strerror(error));
 }
 
-void opal_cryptfile_keystore_unlock(int fd)
+int opal_cryptfile_keystore_change(opal_cryptfile_keystore_t *keystore, const char *label, opal_crypt_why_t *why)
 {
-    if (fd >= 0) {
-        close(fd);
+    if (NULL != label && !opal_cryptfile_key_label_valid(label)) {
+        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
     }
-}
-
-int opal_cryptfile_keystore_change(opal_cryptfile_keystore_t *keystore, int *fd, opal_crypt_why_t *why)
-{
-    int rc = opal_cryptfile_keystore_lock(keystore, fd, why);
-
+    int fd, rc = lock_file(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
         pthread_mutex_lock(&keystore->lock);
+        keystore->change_fd = fd;
     }
     return rc;
 }
 
-void opal_cryptfile_keystore_changed(opal_cryptfile_keystore_t *keystore, int fd)
+void opal_cryptfile_keystore_changed(opal_cryptfile_keystore_t *keystore)
 {
+    const int fd = keystore->change_fd;
+
     pthread_mutex_unlock(&keystore->lock);
-    opal_cryptfile_keystore_unlock(fd);
+    if (fd >= 0) {
+        close(fd);
+    }
 }

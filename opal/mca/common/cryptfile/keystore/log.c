@@ -109,12 +109,6 @@ int opal_cryptfile_keystore_log(opal_cryptfile_keystore_t *keystore, const char 
     return OPAL_CRYPT_OK;
 }
 
-int opal_cryptfile_keystore_log_change(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
-                                       unsigned version, opal_crypt_why_t *why)
-{
-    return opal_cryptfile_keystore_log(keystore, verb, label, version, NULL, NULL, why);
-}
-
 int opal_cryptfile_keystore_log_end(opal_cryptfile_keystore_t *keystore, const char *verb, const char *label,
                                     unsigned version, int rc)
 {

@@ -71,7 +71,7 @@ static int new_key(opal_cryptfile_keystore_t *keystore, unsigned how,
     record->created = 0 != keystore->now ? (int64_t) keystore->now : (int64_t) time(NULL);
     record->revoked = false;
     record->changes = 0;
-    rc = opal_cryptfile_keystore_log_change(keystore, verb, record->label, record->version, why);
+    rc = opal_cryptfile_keystore_log(keystore, verb, record->label, record->version, NULL, NULL, why);
     return OPAL_CRYPT_OK != rc ? rc : opal_cryptfile_keystore_log_end(keystore, verb, record->label, record->version, keystore->ops->create(keystore, record, why));
 }
 
@@ -79,14 +79,11 @@ int opal_cryptfile_keystore_new(opal_cryptfile_keystore_t *keystore, unsigned ho
                                 opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
     opal_crypt_why_t mine;
+    int rc = opal_cryptfile_keystore_change(keystore, record->label, why);
 
-    if (!opal_cryptfile_key_label_valid(record->label)) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", record->label);
-    }
-    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
     if (OPAL_CRYPT_OK == rc) {
         rc = new_key(keystore, how, record, NULL == why ? &mine : why);
-        opal_cryptfile_keystore_changed(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore);
     }
     return rc;
 }
@@ -112,7 +109,7 @@ static int change(opal_cryptfile_keystore_t *keystore, const char *verb, opal_cr
         return opal_crypt_refuse(why, OPAL_CRYPT_ERR_EXHAUSTED, "keystore-versions", "%s", record->label);
     }
     ++record->changes;
-    int rc = opal_cryptfile_keystore_log_change(keystore, verb, record->label, record->version, why);
+    int rc = opal_cryptfile_keystore_log(keystore, verb, record->label, record->version, NULL, NULL, why);
     return OPAL_CRYPT_OK != rc ? rc : opal_cryptfile_keystore_log_end(keystore, verb, record->label, record->version, keystore->ops->update(keystore, record, why));
 }
 
@@ -126,7 +123,7 @@ static int revoke_one(opal_cryptfile_keystore_t *keystore, const char *label, ui
         return rc;
     }
     if (record.revoked) {
-        return opal_cryptfile_keystore_log_change(keystore, "revoke", label, version, why);
+        return opal_cryptfile_keystore_log(keystore, "revoke", label, version, NULL, NULL, why);
     }
     record.revoked = true;
     return change(keystore, "revoke", &record, why);
@@ -184,15 +181,12 @@ static int revoke_all(opal_cryptfile_keystore_t *keystore, const char *label, op
 int opal_cryptfile_keystore_revoke(opal_cryptfile_keystore_t *keystore, const char *label,
                                    uint16_t version, opal_crypt_why_t *why)
 {
-    if (!opal_cryptfile_key_label_valid(label)) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
-    }
-    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
+    int rc = opal_cryptfile_keystore_change(keystore, label, why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = NULL == keystore->ops->update ? opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-at-server", "revoke %s", label)
              : 0 == version                ? revoke_all(keystore, label, why) : revoke_one(keystore, label, version, why);
-        opal_cryptfile_keystore_changed(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore);
     }
     return rc;
 }
@@ -211,11 +205,11 @@ static int set_escrow(opal_cryptfile_keystore_t *keystore, const char *label, co
 int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const char *label,
                                    const char *public_pem, opal_crypt_why_t *why)
 {
-    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
+    int rc = opal_cryptfile_keystore_change(keystore, label, why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = set_escrow(keystore, label, public_pem, why);
-        opal_cryptfile_keystore_changed(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore);
     }
     return rc;
 }
@@ -223,19 +217,16 @@ int opal_cryptfile_keystore_escrow(opal_cryptfile_keystore_t *keystore, const ch
 int opal_cryptfile_keystore_protect(opal_cryptfile_keystore_t *keystore, const char *label,
                                     unsigned *count, opal_crypt_why_t *why)
 {
+    int rc = opal_cryptfile_keystore_change(keystore, label, why);
+
     *count = 0;
-    if (!opal_cryptfile_key_label_valid(label)) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-label", "%.80s", label);
-    }
-    if (NULL == keystore->ops->protect || NULL == keystore->machine_key) {
-        return opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-machine-key",
-                                 "%s: no machine key is set to protect it with", label);
-    }
-    int fd, rc = opal_cryptfile_keystore_change(keystore, &fd, why);
-    if (OPAL_CRYPT_OK == rc) {
-        rc = opal_cryptfile_keystore_log_change(keystore, "protect", label, 0, why);
+    if (OPAL_CRYPT_OK == rc && (NULL == keystore->ops->protect || NULL == keystore->machine_key)) {
+        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-machine-key", "%s: no machine key is set to protect it with", label);
+        opal_cryptfile_keystore_changed(keystore);
+    } else if (OPAL_CRYPT_OK == rc) {
+        rc = opal_cryptfile_keystore_log(keystore, "protect", label, 0, NULL, NULL, why);
         rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_keystore_log_end(keystore, "protect", label, 0, keystore->ops->protect(keystore, label, count, why)) : rc;
-        opal_cryptfile_keystore_changed(keystore, fd);
+        opal_cryptfile_keystore_changed(keystore);
     }
     return rc;
 }

@@ -116,7 +116,7 @@ static int remove_versions(opal_cryptfile_keystore_t *keystore, DIR *directory, 
 
     for (size_t i = 0; OPAL_CRYPT_OK == rc && i < found; ++i) {
         rc = leave_mark(keystore, dirfd(directory), label, versions[i], why);
-        rc = rc ? rc : opal_cryptfile_keystore_log_change(keystore, "delete", label, versions[i], why);
+        rc = rc ? rc : opal_cryptfile_keystore_log(keystore, "delete", label, versions[i], NULL, NULL, why);
         snprintf(name, sizeof(name), "%s.%u", label, versions[i]);
         if (OPAL_CRYPT_OK == rc && 0 != unlinkat(dirfd(directory), name, 0)) {
             rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-file", "%.512s/%s: %s", keystore->directory, name,
