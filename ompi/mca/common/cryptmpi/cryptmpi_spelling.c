@@ -101,16 +101,9 @@ static const char *value_of(const files_t *files, const char *name)
 
 static bool lists(const files_t *files, const char *framework, const char *component)
 {
-    const char *at = value_of(files, framework);
-    const size_t bytes = strlen(component);
+    const char *list = value_of(files, framework);
 
-    for (; '\0' != *at && '^' != *at; at += strspn(at, ",")) {
-        if (bytes == strcspn(at, ",") && 0 == strncmp(at, component, bytes)) {
-            return true;
-        }
-        at += strcspn(at, ",");
-    }
-    return false;
+    return '^' != *list && opal_cryptproc_listed(list, component, strlen(component));
 }
 
 static bool is_on(const char *text)

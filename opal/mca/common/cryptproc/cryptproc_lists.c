@@ -22,6 +22,13 @@ bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes)
     return false;
 }
 
+bool opal_cryptproc_keeps(const char *list, const char *name)
+{
+    const bool excludes = '^' == *list;
+
+    return '\0' == *list || excludes != opal_cryptproc_listed(list + excludes, name, strlen(name));
+}
+
 bool opal_cryptproc_only_of(const char *list, const char *these)
 {
     for (const char *at = list; '\0' != *at; at += strspn(at, ",")) {

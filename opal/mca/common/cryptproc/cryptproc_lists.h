@@ -14,6 +14,9 @@
 /* Is this word, of `bytes` bytes, in the list? */
 bool opal_cryptproc_listed(const char *list, const char *word, size_t bytes);
 
+/* Does Open MPI open that component, of a framework with this list?  Not if it is listed behind "^"; all, if nothing is. */
+bool opal_cryptproc_keeps(const char *list, const char *name);
+
 /* Is each element of the list one of these? */
 bool opal_cryptproc_only_of(const char *list, const char *these);
 

@@ -104,9 +104,8 @@ void opal_cryptproc_restore_env(void)
 bool opal_cryptproc_opens(const char *framework, const char *name, bool must_be_named)
 {
     char *list = opal_cryptproc_selection("ompi", framework);
-    const bool excludes = NULL != list && '^' == *list;
-    const bool opens = NULL != list && ('\0' == *list || excludes ? !must_be_named : true)
-                       && ('\0' == *list || excludes != opal_cryptproc_listed(list + excludes, name, strlen(name)));
+    const bool opens = NULL != list && opal_cryptproc_keeps(list, name)
+                       && !(must_be_named && ('\0' == *list || '^' == *list));
 
     free(list);
     return opens;

@@ -99,19 +99,6 @@ const opal_cryptproc_policy_row_t *opal_cryptproc_policy_windows(opal_cryptproc_
     return first_of(opal_cryptproc_policy_windows_rows, asked, host, facts);
 }
 
-const char *opal_cryptproc_policy_network(const char *btl)
-{
-    for (const char *word = btl; '^' != *btl && '\0' != *word; word += strspn(word, ",")) {
-        const size_t length = strcspn(word, ",");
-
-        if (!opal_cryptproc_listed("tcp,crypt,self,sm,vader", word, length)) {
-            return word;
-        }
-        word += length;
-    }
-    return NULL;
-}
-
 /* Does the list keep what sends over btl/crypt, and nothing that would bypass it? */
 static bool osc_fits(const char *osc, const char *needed)
 {
@@ -125,14 +112,6 @@ static bool osc_fits(const char *osc, const char *needed)
     fits = NULL != rest && '\0' != *rest;
     free(rest);
     return fits;
-}
-
-/* Does Open MPI open that component, of a framework with this list? */
-static bool keeps(const char *list, const char *name)
-{
-    const bool excludes = '^' == *list;
-
-    return '\0' == *list || excludes != opal_cryptproc_listed(list + excludes, name, strlen(name));
 }
 
 static bool names_one_of(const char *list, const char *these)
@@ -151,10 +130,10 @@ static bool names_one_of(const char *list, const char *these)
 unsigned opal_cryptproc_policy_lists(const char *btl, const char *osc, const char *osc_needed, const char *coll,
                                      const char *coll_networks)
 {
-    return (NULL != opal_cryptproc_policy_network(btl) ? OPAL_CRYPTPROC_OTHER_BTL : 0)
+    return ('^' != *btl && !opal_cryptproc_only_of(btl, "tcp,crypt,self,sm,vader") ? OPAL_CRYPTPROC_OTHER_BTL : 0)
            | (!osc_fits(osc, osc_needed) ? OPAL_CRYPTPROC_OTHER_OSC : 0)
            | (names_one_of(coll, coll_networks) ? OPAL_CRYPTPROC_OTHER_COLL : 0)
-           | (!keeps(btl, "crypt") && !names_one_of(btl, "tcp") ? OPAL_CRYPTPROC_NO_CRYPT : 0)
-           | (!keeps(osc, "rdma") ? OPAL_CRYPTPROC_NO_RDMA : 0)
-           | (names_one_of(osc_needed, "pt2pt") && !keeps(osc, "pt2pt") ? OPAL_CRYPTPROC_NO_PT2PT : 0);
+           | (!opal_cryptproc_keeps(btl, "crypt") && !names_one_of(btl, "tcp") ? OPAL_CRYPTPROC_NO_CRYPT : 0)
+           | (!opal_cryptproc_keeps(osc, "rdma") ? OPAL_CRYPTPROC_NO_RDMA : 0)
+           | (names_one_of(osc_needed, "pt2pt") && !opal_cryptproc_keeps(osc, "pt2pt") ? OPAL_CRYPTPROC_NO_PT2PT : 0);
 }

@@ -80,9 +80,6 @@ const opal_cryptproc_policy_row_t *opal_cryptproc_policy_windows(opal_cryptproc_
 unsigned opal_cryptproc_policy_lists(const char *btl, const char *osc, const char *osc_needed, const char *coll,
                                      const char *coll_networks);
 
-/* The first BTL in such a list that is a network other than TCP and ours, or NULL. */
-const char *opal_cryptproc_policy_network(const char *btl);
-
 #pragma GCC visibility pop
 
 #endif

@@ -22,21 +22,8 @@
 #define HELP "help-opal-common-cryptproc.txt"
 #define CORE_HELP "help-opal-common-crypt.txt"
 
-static mca_base_component_t modex_key = {
-    OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
-    .mca_component_name = "record",
-    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
-};
-
-static mca_base_component_t renewal_key = {
-    OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
-    .mca_component_name = "renewal",
-    MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
-};
-
-static mca_base_component_t instance_key = {
-    OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),
-    .mca_component_name = "life",
+static const mca_base_component_t modex_key = {
+    OPAL_MCA_BASE_VERSION_2_1_0("crypt", 1, 0, 0),        /* its name is set for each key */
     MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
 };
 
@@ -62,28 +49,30 @@ void opal_cryptproc_job_name(const opal_process_name_t *name, char text[OPAL_CRY
     }
 }
 
-static void name_key(const mca_base_component_t *of, uint32_t instance, mca_base_component_t *key)
+static void name_key(const char *name, uint32_t instance, mca_base_component_t *key)
 {
-    *key = *of;
+    *key = modex_key;
     if (instance > 0) {
-        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%.16s%" PRIu32, of->mca_component_name, instance);
+        snprintf(key->mca_component_name, sizeof(key->mca_component_name), "%.16s%" PRIu32, name, instance);
+    } else {
+        strcpy(key->mca_component_name, name);
     }
 }
 
 void opal_cryptproc_key_of_record(uint32_t instance, mca_base_component_t *key)
 {
-    name_key(&modex_key, instance, key);
+    name_key("record", instance, key);
 }
 
 void opal_cryptproc_key_of_instance(mca_base_component_t *key)
 {
-    *key = instance_key;
+    name_key("life", 0, key);
 }
 
 /* Each renewal has its own key too: "renewal", then "renewal-1", "renewal-2". */
 void opal_cryptproc_key_of_renewal(uint32_t instance, uint32_t number, mca_base_component_t *key)
 {
-    name_key(&renewal_key, instance, key);
+    name_key("renewal", instance, key);
     if (number > 0) {
         size_t length = strlen(key->mca_component_name);
 
@@ -116,7 +105,8 @@ static int publish(void)
     OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, (void *) record, bytes);
     if (OPAL_SUCCESS == rc && OPAL_CRYPTPROC_INSTANCES) {
         opal_crypt_put32(number, own_instance);
-        OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &instance_key, number, sizeof(number));
+        opal_cryptproc_key_of_instance(&key);
+        OPAL_MODEX_SEND(rc, OPAL_CRYPTPROC_MODEX_SCOPE, &key, number, sizeof(number));
     }
     return rc;
 }
