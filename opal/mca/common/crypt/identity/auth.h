@@ -55,7 +55,7 @@ typedef struct opal_crypt_auth_method {
      * renewal, or a later one, may help. */
     int (*verify)(const void *state, const opal_crypt_claim_t *claim, opal_crypt_why_t *why);
 
-    /* 32 secret bytes mixed into the pair secret, or NULL. */
+    /* 32 secret bytes mixed into the pair secret; mix NULL: none. */
     const uint8_t *(*mix)(const void *state);
 } opal_crypt_auth_method_t;
 

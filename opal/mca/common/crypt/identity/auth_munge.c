@@ -271,12 +271,6 @@ static int munge_verify(const void *opaque, const opal_crypt_claim_t *claim, opa
     return OPAL_CRYPT_OK;
 }
 
-static const uint8_t *munge_mix(const void *state)
-{
-    (void) state;
-    return NULL;
-}
-
 const opal_crypt_auth_method_t opal_crypt_auth_munge = {
     .auth = OPAL_CRYPT_AUTH_MUNGE,
     .name = "munge",
@@ -286,7 +280,6 @@ const opal_crypt_auth_method_t opal_crypt_auth_munge = {
     .sign = munge_sign,
     .renew = munge_renew,
     .verify = munge_verify,
-    .mix = munge_mix,
 };
 
 #else

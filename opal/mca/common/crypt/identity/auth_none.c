@@ -50,12 +50,6 @@ static int none_verify(const void *state, const opal_crypt_claim_t *claim, opal_
     return OPAL_CRYPT_OK;
 }
 
-static const uint8_t *none_mix(const void *state)
-{
-    (void) state;
-    return NULL;
-}
-
 const opal_crypt_auth_method_t opal_crypt_auth_none = {
     .auth = OPAL_CRYPT_AUTH_NONE,
     .name = "none",
@@ -64,5 +58,4 @@ const opal_crypt_auth_method_t opal_crypt_auth_none = {
     .close = none_close,
     .sign = none_sign,
     .verify = none_verify,
-    .mix = none_mix,
 };

@@ -272,12 +272,6 @@ static int x509_verify(const void *opaque, const opal_crypt_claim_t *claim, opal
     return rc;
 }
 
-static const uint8_t *x509_mix(const void *state)
-{
-    (void) state;
-    return NULL;
-}
-
 const opal_crypt_auth_method_t opal_crypt_auth_x509 = {
     .auth = OPAL_CRYPT_AUTH_X509,
     .name = "x509",
@@ -286,5 +280,4 @@ const opal_crypt_auth_method_t opal_crypt_auth_x509 = {
     .close = x509_close,
     .sign = x509_sign,
     .verify = x509_verify,
-    .mix = x509_mix,
 };

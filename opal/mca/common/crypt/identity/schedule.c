@@ -81,7 +81,7 @@ static int agree(const opal_crypt_local_t *local, const opal_crypt_record_t *rec
                  uint8_t prk[OPAL_CRYPT_SECRET_BYTES], opal_crypt_why_t *why)
 {
     static const uint8_t zeros[OPAL_CRYPT_SECRET_BYTES];
-    const uint8_t *mix = local->method->mix(local->auth_state);
+    const uint8_t *mix = NULL == local->method->mix ? NULL : local->method->mix(local->auth_state);
     uint8_t *secret;
     int rc;
 
