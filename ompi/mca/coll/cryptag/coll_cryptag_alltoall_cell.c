@@ -22,22 +22,15 @@ uint8_t *ompi_coll_cryptag_cell_flat(const ompi_coll_cryptag_cell_t *cell)
     return ompi_common_cryptmpi_contiguous(cell->base, cell->dtype, cell->count);
 }
 
-static void note(ompi_coll_cryptag_call_t *call, int rc)
-{
-    if (OMPI_SUCCESS != rc) {
-        ompi_coll_cryptag_broken(call, rc);
-    }
-}
-
 void ompi_coll_cryptag_cell_pack(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_cell_t *cell, uint8_t *to)
 {
-    note(call, ompi_common_cryptmpi_pack(cell->base, cell->count, cell->dtype, 0, cell->bytes, to));
+    ompi_coll_cryptag_note(call, ompi_common_cryptmpi_pack(cell->base, cell->count, cell->dtype, 0, cell->bytes, to));
 }
 
 void ompi_coll_cryptag_cell_unpack(ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_cell_t *cell,
                                    const uint8_t *from)
 {
-    note(call, ompi_common_cryptmpi_unpack(cell->base, cell->count, cell->dtype, 0, cell->bytes, from));
+    ompi_coll_cryptag_note(call, ompi_common_cryptmpi_unpack(cell->base, cell->count, cell->dtype, 0, cell->bytes, from));
 }
 
 void ompi_coll_cryptag_cell_recv(ompi_coll_cryptag_call_t *call, int rank, const ompi_coll_cryptag_cell_t *in)

@@ -35,13 +35,6 @@
 
 #include "ompi/mca/pml/pml.h"
 
-#define ALIGN 64
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
-}
-
 typedef struct {
     ompi_coll_cryptag_alltoall_t *alltoall;
     ompi_coll_cryptag_call_t *call;
@@ -62,9 +55,9 @@ typedef struct {
 
 static size_t tables_bytes(const ompi_coll_cryptag_topo_t *topo, size_t here)
 {
-    return aligned(here * (size_t) topo->ranks * sizeof(uint32_t))
-           + aligned(here * (size_t) topo->nodes * sizeof(uint64_t)) + aligned(here * here * sizeof(uint32_t))
-           + aligned((size_t) topo->nodes * sizeof(uint32_t));
+    return ompi_coll_cryptag_aligned(here * (size_t) topo->ranks * sizeof(uint32_t))
+           + ompi_coll_cryptag_aligned(here * (size_t) topo->nodes * sizeof(uint64_t)) + ompi_coll_cryptag_aligned(here * here * sizeof(uint32_t))
+           + ompi_coll_cryptag_aligned((size_t) topo->nodes * sizeof(uint32_t));
 }
 
 size_t ompi_coll_cryptag_alltoall_node_bytes(const ompi_coll_cryptag_alltoall_t *alltoall)
@@ -72,7 +65,7 @@ size_t ompi_coll_cryptag_alltoall_node_bytes(const ompi_coll_cryptag_alltoall_t 
     const ompi_coll_cryptag_topo_t *topo = alltoall->call.topo;
     const size_t here = (size_t) topo->widest;
 
-    return tables_bytes(topo, here) + 2 * here * (size_t) topo->ranks * alltoall->slot + ALIGN;
+    return tables_bytes(topo, here) + 2 * here * (size_t) topo->ranks * alltoall->slot + OMPI_COLL_CRYPTAG_ALIGN;
 }
 
 static void lay_out(node_run_t *run)
@@ -81,11 +74,11 @@ static void lay_out(node_run_t *run)
     uint8_t *data = run->shm->data;
 
     run->received = (uint32_t *) (void *) data;
-    data += aligned(here * ranks * sizeof(uint32_t));
+    data += ompi_coll_cryptag_aligned(here * ranks * sizeof(uint32_t));
     run->packed = (uint64_t *) (void *) data;
-    data += aligned(here * (size_t) run->topo->nodes * sizeof(uint64_t));
+    data += ompi_coll_cryptag_aligned(here * (size_t) run->topo->nodes * sizeof(uint64_t));
     run->sent = (uint32_t *) (void *) data;
-    run->spoiled = (uint32_t *) (void *) (data + aligned(here * here * sizeof(uint32_t)));
+    run->spoiled = (uint32_t *) (void *) (data + ompi_coll_cryptag_aligned(here * here * sizeof(uint32_t)));
     run->outgoing = run->shm->data + tables_bytes(run->topo, here);
     run->incoming = run->outgoing + here * ranks * run->alltoall->slot;
 }
@@ -263,12 +256,8 @@ static void post_long(node_run_t *run)
         ompi_coll_cryptag_cell_t out = ompi_coll_cryptag_cell(&run->alltoall->out, from);
 
         if (from == rank && in.bytes == out.bytes && travels_alone(run, &in)) {
-            const int rc = ompi_coll_cryptag_cell_take_own(run->alltoall);
-
             run->call->metrics.s_c += out.bytes;
-            if (OMPI_SUCCESS != rc) {
-                ompi_coll_cryptag_broken(run->call, rc);
-            }
+            ompi_coll_cryptag_note(run->call, ompi_coll_cryptag_cell_take_own(run->alltoall));
             continue;
         }
         if (travels_alone(run, &out) && run->alltoall->in_place) {

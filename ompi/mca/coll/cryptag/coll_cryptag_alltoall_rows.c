@@ -104,11 +104,8 @@ static void send_row(rows_run_t *run, int node)
 static void exchange_here(rows_run_t *run)
 {
     const ompi_coll_cryptag_topo_t *topo = run->topo;
-    const int rc = ompi_coll_cryptag_cell_take_own(run->alltoall);
 
-    if (OMPI_SUCCESS != rc) {
-        ompi_coll_cryptag_broken(run->call, rc);
-    }
+    ompi_coll_cryptag_note(run->call, ompi_coll_cryptag_cell_take_own(run->alltoall));
     for (int k = 1; k < run->shm->here; k++) {
         const int rank = ompi_coll_cryptag_rank_at(topo, topo->node, (topo->local + k) % run->shm->here);
         const ompi_coll_cryptag_cell_t in = ompi_coll_cryptag_cell(&run->alltoall->in, rank);

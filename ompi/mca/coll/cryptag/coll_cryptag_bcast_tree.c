@@ -183,9 +183,7 @@ static void copy(tree_run_t *run, int s, bool to_user)
         rc = to_user ? ompi_common_cryptmpi_unpack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes, plain_of(run, s))
                      : ompi_common_cryptmpi_pack(bcast->buffer, bcast->count, bcast->dtype, offset, bytes, plain_of(run, s));
     }
-    if (OMPI_SUCCESS != rc) {
-        ompi_coll_cryptag_broken(run->call, rc);
-    }
+    ompi_coll_cryptag_note(run->call, rc);
 }
 
 /* Wait until all ranks of the node have opened what is in the slot for segment s.  Our own

@@ -156,8 +156,14 @@ typedef struct ompi_coll_cryptag_scratch {
     ompi_coll_cryptag_chunk_t *chunks;
 } ompi_coll_cryptag_scratch_t;
 
-/* Aligned to 64 bytes.  Ends the job instead of returning NULL: the other ranks
- * are in the collective already. */
+enum { OMPI_COLL_CRYPTAG_ALIGN = 64 };
+
+static inline size_t ompi_coll_cryptag_aligned(size_t bytes)
+{
+    return (bytes + OMPI_COLL_CRYPTAG_ALIGN - 1) & ~(size_t) (OMPI_COLL_CRYPTAG_ALIGN - 1);
+}
+
+/* Aligned.  Ends the job instead of returning NULL: the other ranks are in the collective already. */
 void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes);
 void ompi_coll_cryptag_scratch_reset(ompi_coll_cryptag_scratch_t *scratch);
 void ompi_coll_cryptag_scratch_free(ompi_coll_cryptag_scratch_t *scratch);
@@ -265,9 +271,6 @@ ompi_coll_cryptag_kind_t ompi_coll_cryptag_gather_kind(size_t item_bytes);
  * `lost`, here and for ranks that get the value through us, and is the call's failure. */
 int ompi_coll_cryptag_agree(ompi_coll_cryptag_call_t *call, int value, int lost);
 
-/* C-Ring or C-RD, depending on the kind of gather (coll_cryptag_concurrent.c). */
-void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind);
-
 /* ---- the user's buffers (coll_cryptag_user.c) ---- */
 
 /* Ends the job if Open MPI cannot copy `buffer`, with `bytes` to read or write, to memory of the host, as others would wait
@@ -288,8 +291,8 @@ void ompi_coll_cryptag_wipe(ompi_coll_cryptag_call_t *call);
 /* A piece did not open, or could not be sealed (crypt_rc): by default this ends
  * the job.  peer: the rank that it came from, or ours. */
 void ompi_coll_cryptag_fail(ompi_coll_cryptag_call_t *call, int crypt_rc, int peer);
-/* The PML or the datatype engine failed with rc. */
-void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc);
+/* What the PML or the datatype engine returned: a failure, unless it is OMPI_SUCCESS. */
+void ompi_coll_cryptag_note(ompi_coll_cryptag_call_t *call, int rc);
 /* Data for this rank alone does not have the expected length: MPI_ERR_TRUNCATE, which other ranks are not told. */
 void ompi_coll_cryptag_mistaken(ompi_coll_cryptag_call_t *call);
 /* The end of every call: tells all ranks whether it failed anywhere. */

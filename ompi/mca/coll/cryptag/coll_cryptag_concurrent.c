@@ -1,13 +1,17 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * What C-Ring and C-RD share: parallel lanes.  Lane g connects the g-th rank of every
- * node; each lane carries the blocks of its own ranks between the nodes, every
+ * C-RD and C-Ring: concurrent doublings or rings, one in each lane, then one within each node.
+ *
+ *     C-RD       r_c lg N + lg l    the fewest steps without shared memory: for small blocks
+ *     C-Ring     r_c N + l - 2      no step moves more than one block: for large blocks
+ *
+ * Lane g connects the g-th rank of every node; each lane carries the blocks of its own ranks between the nodes, every
  * rank opens only those, and the ranks of a node then exchange plaintext.
  *
  *     lane 0    lane 1                       r_e 1, s_e m
  *     rank 0    rank 1    on node 0          r_d N - 1, s_d (N - 1) m
- *     rank 2    rank 3    on node 1
+ *     rank 2    rank 3    on node 1          s_c (p - 1) m
  *
  * On nodes with fewer ranks than lanes, ranks serve several lanes (lane g is served by
  * local rank g mod l), and forward blocks in lanes to which they contribute none.
@@ -191,14 +195,20 @@ static void within_node(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t
     });
 }
 
-void ompi_coll_cryptag_concurrent(ompi_coll_cryptag_call_t *call, ompi_coll_cryptag_kind_t kind)
+void ompi_coll_cryptag_c_rd(ompi_coll_cryptag_call_t *call)
+{
+    between_nodes(call, OMPI_COLL_CRYPTAG_DOUBLING);
+    within_node(call, OMPI_COLL_CRYPTAG_DOUBLING);
+}
+
+void ompi_coll_cryptag_c_ring(ompi_coll_cryptag_call_t *call)
 {
     const size_t average = call->offset[call->topo->ranks] / (size_t) call->topo->ranks;
 
-    if (OMPI_COLL_CRYPTAG_RING == kind && average > mca_coll_cryptag_component.fragment) {
+    if (average > mca_coll_cryptag_component.fragment) {
         stream_lanes(call);
     } else {
-        between_nodes(call, kind);
+        between_nodes(call, OMPI_COLL_CRYPTAG_RING);
     }
-    within_node(call, kind);
+    within_node(call, OMPI_COLL_CRYPTAG_RING);
 }

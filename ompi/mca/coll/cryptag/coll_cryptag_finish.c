@@ -27,9 +27,9 @@ void ompi_coll_cryptag_mistaken(ompi_coll_cryptag_call_t *call)
     }
 }
 
-static void remember(ompi_coll_cryptag_call_t *call, int rc)
+void ompi_coll_cryptag_note(ompi_coll_cryptag_call_t *call, int rc)
 {
-    call->failed = true;
+    call->failed = call->failed || OMPI_SUCCESS != rc;
     if (OMPI_SUCCESS == call->failure) {
         call->failure = rc;
     }
@@ -37,12 +37,7 @@ static void remember(ompi_coll_cryptag_call_t *call, int rc)
 
 void ompi_coll_cryptag_fail(ompi_coll_cryptag_call_t *call, int crypt_rc, int peer)
 {
-    remember(call, ompi_common_cryptmpi_auth_failure(call->comm, peer, call->tag, crypt_rc));
-}
-
-void ompi_coll_cryptag_broken(ompi_coll_cryptag_call_t *call, int rc)
-{
-    remember(call, rc);
+    ompi_coll_cryptag_note(call, ompi_common_cryptmpi_auth_failure(call->comm, peer, call->tag, crypt_rc));
 }
 
 enum { GOOD, MISTAKEN, FAILED };
@@ -53,7 +48,7 @@ int ompi_coll_cryptag_finish(ompi_coll_cryptag_call_t *call)
         const int here = OMPI_SUCCESS == call->failure ? GOOD : call->failed ? FAILED : MISTAKEN;
 
         if (FAILED == ompi_coll_cryptag_agree(call, here, FAILED)) {
-            remember(call, ompi_common_cryptmpi_error());
+            ompi_coll_cryptag_note(call, ompi_common_cryptmpi_error());
             call->wipe(call);
         }
     }

@@ -13,17 +13,10 @@
 
 #include <string.h>
 
-#define ALIGN 64
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
-}
-
 /* Where the sealed items begin: behind the plaintext, or at its place if nothing is sealed. */
 static size_t sealed_first(const ompi_coll_cryptag_call_t *call)
 {
-    return ompi_coll_cryptag_seals(call) ? aligned(call->offset[call->topo->ranks]) : 0;
+    return ompi_coll_cryptag_seals(call) ? ompi_coll_cryptag_aligned(call->offset[call->topo->ranks]) : 0;
 }
 
 /* A node's blocks are never longer sealed together than sealed one by one. */

@@ -89,9 +89,7 @@ static opal_crypt_session_t *session_with(ompi_coll_cryptag_call_t *call, int ra
     opal_crypt_session_t *session;
     const int rc = ompi_common_cryptmpi_session(ompi_comm_peer_lookup(call->comm, rank), &session);
 
-    if (OMPI_SUCCESS != rc) {
-        ompi_coll_cryptag_broken(call, rc);
-    }
+    ompi_coll_cryptag_note(call, rc);
     return session;
 }
 

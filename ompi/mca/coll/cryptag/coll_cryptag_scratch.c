@@ -9,14 +9,13 @@
 
 #include <stdlib.h>
 
-#define ALIGN 64
 #define FIRST_CHUNK ((size_t) 16 << 10)
 #define KEEP_AT_MOST ((size_t) 16 << 20)
 
 struct ompi_coll_cryptag_chunk {
     ompi_coll_cryptag_chunk_t *next;
     size_t capacity, used;
-    uint8_t bytes[] __attribute__((aligned(ALIGN)));
+    uint8_t bytes[] __attribute__((aligned(OMPI_COLL_CRYPTAG_ALIGN)));
 };
 
 static ompi_coll_cryptag_chunk_t *chunk_new(size_t capacity)
@@ -24,7 +23,7 @@ static ompi_coll_cryptag_chunk_t *chunk_new(size_t capacity)
     ompi_coll_cryptag_chunk_t *chunk = NULL;
 
     if (capacity > SIZE_MAX / 2
-        || 0 != posix_memalign((void **) &chunk, ALIGN, sizeof(*chunk) + capacity)) {
+        || 0 != posix_memalign((void **) &chunk, OMPI_COLL_CRYPTAG_ALIGN, sizeof(*chunk) + capacity)) {
         return NULL;
     }
     chunk->next = NULL;
@@ -37,7 +36,7 @@ void *ompi_coll_cryptag_scratch(ompi_coll_cryptag_call_t *call, size_t bytes)
 {
     ompi_coll_cryptag_scratch_t *scratch = &call->module->scratch;
     ompi_coll_cryptag_chunk_t *chunk = scratch->chunks;
-    size_t rounded = (bytes + ALIGN - 1) & ~(size_t) (ALIGN - 1);
+    size_t rounded = ompi_coll_cryptag_aligned(bytes);
     void *memory;
 
     if (rounded < bytes) {

@@ -59,7 +59,7 @@ static void post_send(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
         step->requests[step->count] = MPI_REQUEST_NULL;
-        ompi_coll_cryptag_broken(call, rc);
+        ompi_coll_cryptag_note(call, rc);
     }
     step->arrivals[step->count++] = (ompi_coll_cryptag_arrival_t) { .peer = peer, .bytes = SIZE_MAX };
 }
@@ -76,7 +76,7 @@ static void post_recv(ompi_coll_cryptag_call_t *call, int peer, ompi_coll_crypta
                                   &step->requests[step->count]);
     if (OMPI_SUCCESS != rc) {
         step->requests[step->count] = MPI_REQUEST_NULL;
-        ompi_coll_cryptag_broken(call, rc);
+        ompi_coll_cryptag_note(call, rc);
     }
     step->arrivals[step->count] = *arrival;
     step->arrivals[step->count++].form = form;
@@ -226,13 +226,13 @@ static void check_arrival(ompi_coll_cryptag_call_t *call, const ompi_coll_crypta
     const bool right = MPI_SUCCESS == status->MPI_ERROR && status->_ucount == arrival->bytes;
 
     if (MPI_SUCCESS != status->MPI_ERROR && MPI_ERR_TRUNCATE != status->MPI_ERROR) {
-        ompi_coll_cryptag_broken(call, status->MPI_ERROR);
+        ompi_coll_cryptag_note(call, status->MPI_ERROR);
     } else if (!right && (!ompi_coll_cryptag_seals(call) || OMPI_COLL_CRYPTAG_PLAIN == arrival->form)) {
         /* An error in the program: the transport has authenticated it.  Parts may be passed on, as zeros. */
         if (0 == arrival->count) {
             ompi_coll_cryptag_mistaken(call);
         } else {
-            ompi_coll_cryptag_broken(call, MPI_ERR_TRUNCATE);
+            ompi_coll_cryptag_note(call, MPI_ERR_TRUNCATE);
         }
         call->spoiled = call->spoiled || OMPI_COLL_CRYPTAG_SEALED == arrival->form;
     } else if (!right) {
@@ -269,8 +269,8 @@ void ompi_coll_cryptag_wait(ompi_coll_cryptag_call_t *call)
         if (SIZE_MAX != step->arrivals[i].bytes) {
             status.MPI_ERROR = OMPI_SUCCESS != rc ? rc : status.MPI_ERROR;
             check_arrival(call, &step->arrivals[i], &status);
-        } else if (OMPI_SUCCESS != rc) {
-            ompi_coll_cryptag_broken(call, rc);
+        } else {
+            ompi_coll_cryptag_note(call, rc);
         }
     }
     ompi_common_cryptmpi_leave(&inside);

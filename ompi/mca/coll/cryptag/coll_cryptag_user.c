@@ -48,9 +48,7 @@ void ompi_coll_cryptag_take_own(ompi_coll_cryptag_call_t *call, uint8_t *to)
     } else {
         rc = ompi_common_cryptmpi_pack(place_of(user, rank), ompi_coll_cryptag_user_count(user, rank), user->rdtype, 0, bytes, to);
     }
-    if (OMPI_SUCCESS != rc) {
-        ompi_coll_cryptag_broken(call, rc);
-    }
+    ompi_coll_cryptag_note(call, rc);
 }
 
 void ompi_coll_cryptag_deliver(ompi_coll_cryptag_call_t *call, int rank, const uint8_t *from)
@@ -64,9 +62,7 @@ void ompi_coll_cryptag_deliver(ompi_coll_cryptag_call_t *call, int rank, const u
         return;
     }
     rc = ompi_common_cryptmpi_unpack(place_of(user, rank), ompi_coll_cryptag_user_count(user, rank), user->rdtype, 0, bytes, from);
-    if (OMPI_SUCCESS != rc) {
-        ompi_coll_cryptag_broken(call, rc);
-    }
+    ompi_coll_cryptag_note(call, rc);
 }
 
 int ompi_coll_cryptag_run_parts(const ompi_coll_cryptag_call_t *call, const ompi_coll_cryptag_run_t *run,
