@@ -11,11 +11,7 @@
 #include "opal/mca/aead/base/aead_base_choose.h"
 #include "tests/unit/unit.h"
 
-#define PROVIDER(name) \
-    extern opal_aead_module_t opal_aead_##name##_module; \
-    int opal_aead_##name##_init(void); \
-    void opal_aead_##name##_fini(void); \
-    int opal_aead_##name##_priority(opal_aead_cipher_t cipher);
+#define PROVIDER(name) OPAL_AEAD_PROVIDER(name);
 #include "tests/unit/aead_found.h"
 #undef PROVIDER
 

@@ -99,6 +99,14 @@ typedef struct opal_aead_module {
                        void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES]);
 } opal_aead_module_t;
 
+/* What a provider has beside its module.  `init`: OPAL_AEAD_ERROR if its library cannot be used; before `fini` all contexts
+ * must be freed. */
+#define OPAL_AEAD_PROVIDER(NAME)                                        \
+    extern opal_aead_module_t opal_aead_##NAME##_module;                \
+    int opal_aead_##NAME##_init(void);                                  \
+    void opal_aead_##NAME##_fini(void);                                 \
+    int opal_aead_##NAME##_priority(opal_aead_cipher_t cipher)
+
 /* 16, 24, 32, 32. */
 static inline size_t opal_aead_raw_key_bytes(opal_aead_cipher_t cipher)
 {
@@ -108,18 +116,13 @@ static inline size_t opal_aead_raw_key_bytes(opal_aead_cipher_t cipher)
 /* AES-GCM with keys of so many bits; -1: there is none. */
 static inline int opal_aead_aes_gcm(size_t key_bits)
 {
-    return 128 == key_bits ? OPAL_AEAD_AES_128_GCM : 192 == key_bits ? OPAL_AEAD_AES_192_GCM
-           : 256 == key_bits ? OPAL_AEAD_AES_256_GCM : -1;
+    return 128 == key_bits ? (int) OPAL_AEAD_AES_128_GCM : 192 == key_bits ? (int) OPAL_AEAD_AES_192_GCM
+           : 256 == key_bits ? (int) OPAL_AEAD_AES_256_GCM : -1;
 }
 
 static inline const char *opal_aead_cipher_name(unsigned cipher)
 {
-    static const char *const names[OPAL_AEAD_CIPHERS] = {
-        [OPAL_AEAD_AES_128_GCM] = "AES-128-GCM",
-        [OPAL_AEAD_AES_192_GCM] = "AES-192-GCM",
-        [OPAL_AEAD_AES_256_GCM] = "AES-256-GCM",
-        [OPAL_AEAD_CHACHA20_POLY1305] = "ChaCha20-Poly1305",
-    };
+    static const char *const names[OPAL_AEAD_CIPHERS] = {"AES-128-GCM", "AES-192-GCM", "AES-256-GCM", "ChaCha20-Poly1305"};
 
     return cipher < OPAL_AEAD_CIPHERS ? names[cipher] : "unknown";
 }

@@ -17,6 +17,8 @@
  * the name.  A library that cannot be used leaves a module without ciphers, so that selection can say so.  Where register
  * returns anything but OPAL_SUCCESS, the component is dropped. */
 #define OPAL_AEAD_COMPONENT(NAME, ...)                                                          \
+    OPAL_AEAD_PROVIDER(NAME);                                                                   \
+                                                                                                \
     static int NAME##_register(void)                                                            \
     {                                                                                           \
         return OPAL_AEAD_SERIES_OK("aead/" #NAME) ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;      \

@@ -4,6 +4,5 @@
  * What the component loader looks up in mca_aead_boringssl.so.
  */
 #include "opal/mca/aead/base/aead_base_component.h"
-#include "opal/mca/aead/boringssl/aead_boringssl.h"
 
 OPAL_AEAD_COMPONENT(boringssl);

@@ -9,8 +9,9 @@
 #include <stdio.h>
 
 #include "opal/mca/aead/aead_util.h"
-#include "aead_boringssl.h"
 #include "aead_boringssl_library.h"
+
+OPAL_AEAD_PROVIDER(boringssl);
 
 typedef struct {
     EVP_AEAD_CTX ctx;

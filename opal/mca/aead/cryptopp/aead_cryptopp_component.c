@@ -4,6 +4,5 @@
  * What the component loader looks up in mca_aead_cryptopp.so.
  */
 #include "opal/mca/aead/base/aead_base_component.h"
-#include "opal/mca/aead/cryptopp/aead_cryptopp.h"
 
 OPAL_AEAD_COMPONENT(cryptopp);

@@ -20,8 +20,9 @@
 #include "opal/mca/aead/aead_gone.h"
 #include "opal/mca/aead/aead_live.h"
 #include "opal/mca/aead/aead_util.h"
-#include "aead_cryptopp.h"
 #include "aead_cryptopp_cipher.h"
+
+OPAL_AEAD_PROVIDER(cryptopp);
 
 #define SLOTS 32
 

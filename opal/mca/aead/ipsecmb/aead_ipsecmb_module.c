@@ -15,7 +15,8 @@
 #include <intel-ipsec-mb.h>
 
 #include "opal/mca/aead/aead_util.h"
-#include "aead_ipsecmb.h"
+
+OPAL_AEAD_PROVIDER(ipsecmb);
 
 /* The longest text for one call; longer ones are processed in pieces. */
 #define PIECE ((size_t) 1 << 30)

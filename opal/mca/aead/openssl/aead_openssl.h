@@ -16,16 +16,9 @@
 
 #include "opal/mca/aead/aead_module.h"
 
-extern opal_aead_module_t opal_aead_openssl_module;
-
-/* Fetch the ciphers, once per process; call it before anything else uses libcrypto, if possible (aead_openssl_memory.c
- * says why). */
-int opal_aead_openssl_init(void);
-
-/* Free what init fetched; all contexts must be freed. */
-void opal_aead_openssl_fini(void);
-
-int opal_aead_openssl_priority(opal_aead_cipher_t cipher);
+/* `init` fetches the ciphers, once per process; call it before anything else uses libcrypto, if possible
+ * (aead_openssl_memory.c says why). */
+OPAL_AEAD_PROVIDER(openssl);
 int opal_aead_openssl_is_fips(void);
 
 /* ---- aead_openssl_memory.c ---- */

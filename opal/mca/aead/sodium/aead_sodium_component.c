@@ -4,6 +4,5 @@
  * What the component loader looks up in mca_aead_sodium.so.
  */
 #include "opal/mca/aead/base/aead_base_component.h"
-#include "opal/mca/aead/sodium/aead_sodium.h"
 
 OPAL_AEAD_COMPONENT(sodium);

@@ -10,7 +10,8 @@
 #include <sodium.h>
 
 #include "opal/mca/aead/aead_util.h"
-#include "aead_sodium.h"
+
+OPAL_AEAD_PROVIDER(sodium);
 
 _Static_assert(OPAL_AEAD_NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES
                && OPAL_AEAD_TAG_BYTES == crypto_aead_aes256gcm_ABYTES
