@@ -26,8 +26,6 @@ typedef struct sizes {
     uint64_t period;                    /* 0: no period, or not a power of two */
 } sizes_t;
 
-static uint64_t gcd(uint64_t a, uint64_t b) { return 0 == b ? a : gcd(b, a % b); }
-
 static sizes_t sizes_of(const opal_cryptfile_map_t *map)
 {
     sizes_t sizes = {.smallest = UINT32_MAX};
@@ -45,7 +43,7 @@ static sizes_t sizes_of(const opal_cryptfile_map_t *map)
         extent = region->tiling.extent;
         ++sizes.encrypted;
         if (same) {
-            sizes.period = larger(sizes.period, extent * (region->block_bytes / gcd(region->block_bytes, region->tiling.tile_bytes)));
+            sizes.period = larger(sizes.period, extent * (region->block_bytes / opal_cryptfile_gcd(region->block_bytes, region->tiling.tile_bytes)));
         }
     }
     sizes.period = same && sizes.period <= 64 * MIB && 0 == (sizes.period & (sizes.period - 1)) ? sizes.period : 0;

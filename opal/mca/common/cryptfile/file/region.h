@@ -57,6 +57,9 @@ bool opal_cryptfile_tiling_check(opal_cryptfile_tiling_t *tiling);
 bool opal_cryptfile_tiling_same(const opal_cryptfile_tiling_t *a,
                                 const opal_cryptfile_tiling_t *b);
 
+/* The greatest common divisor. */
+uint64_t opal_cryptfile_gcd(uint64_t a, uint64_t b);
+
 /* ERR_MEMORY, 0 (disjoint) or 1 (a byte is in both).  Not for "the rest". */
 int opal_cryptfile_tiling_overlap(const opal_cryptfile_tiling_t *a,
                                   const opal_cryptfile_tiling_t *b);

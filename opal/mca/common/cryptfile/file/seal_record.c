@@ -92,18 +92,9 @@ int opal_cryptfile_tree_root_stored(opal_cryptfile_t *file, uint32_t region, uin
     return opal_cryptfile_bytes_read(file, at, root, HASH);
 }
 
-static int state_write(opal_cryptfile_t *file, opal_cryptfile_state_t state)
-{
-    uint8_t bytes[4];
-
-    opal_crypt_le_put32(bytes, state);
-    int rc = opal_cryptfile_bytes_write(file, opal_cryptfile_geometry_seal_at(opal_cryptfile_geometry_of(file)), bytes, sizeof(bytes));
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage) : rc;
-}
-
 int opal_cryptfile_tree_unseal(opal_cryptfile_t *file)
 {
-    return state_write(file, OPAL_CRYPTFILE_STATE_OPEN);
+    return opal_cryptfile_state_put(file->storage, opal_cryptfile_geometry_of(file), OPAL_CRYPTFILE_STATE_OPEN);
 }
 
 int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree_t *tree)
@@ -127,7 +118,7 @@ int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree
     }
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage) : rc;
     free(record);
-    return OPAL_CRYPT_OK == rc ? state_write(file, OPAL_CRYPTFILE_STATE_SEALED) : rc;
+    return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_put(file->storage, opal_cryptfile_geometry_of(file), OPAL_CRYPTFILE_STATE_SEALED) : rc;
 }
 
 /* ---- checking the file against it ---- */

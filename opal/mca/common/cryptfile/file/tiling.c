@@ -203,15 +203,7 @@ static bool overlap_once(const opal_cryptfile_tiling_t *one, const opal_cryptfil
     return false;
 }
 
-static uint64_t greatest_divisor(uint64_t a, uint64_t b)
-{
-    while (0 != b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
+uint64_t opal_cryptfile_gcd(uint64_t a, uint64_t b) { return 0 == b ? a : opal_cryptfile_gcd(b, a % b); }
 
 static int by_start(const void *a, const void *b)
 {
@@ -248,7 +240,7 @@ static size_t on_circle(const opal_cryptfile_tiling_t *tiling, uint64_t turn, sp
  * common divisor: so they share a byte exactly when they do on its circle. */
 static int overlap_endless(const opal_cryptfile_tiling_t *a, const opal_cryptfile_tiling_t *b)
 {
-    uint64_t turn = greatest_divisor(a->extent, b->extent);
+    uint64_t turn = opal_cryptfile_gcd(a->extent, b->extent);
     span_t *left = malloc(2 * (size_t) a->run_count * sizeof(*left));
     span_t *right = malloc(2 * (size_t) b->run_count * sizeof(*right));
     int rc = OPAL_CRYPT_ERR_MEMORY;
