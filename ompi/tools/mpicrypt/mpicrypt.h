@@ -120,7 +120,6 @@ void mpicrypt_help_end(FILE *out);
 
 /* The first of these words that is a command of the verb; NULL: none. */
 const char *mpicrypt_command_of(const mpicrypt_verb_t *verb, int argc, char **argv);
-bool mpicrypt_command_takes(const mpicrypt_verb_t *verb, const char *command, const mpicrypt_option_t *option);
 /* The page of a command: its operands, sentences, options and examples. */
 void mpicrypt_help_command(FILE *out, const mpicrypt_verb_t *verb, const char *command);
 /* Are the options that were given for this command, and are its operands there?  MPICRYPT_USAGE after a message.  An
@@ -176,7 +175,6 @@ void mpicrypt_table_count(mpicrypt_table_t *table, size_t value);   /* written w
 void mpicrypt_table_bytes(mpicrypt_table_t *table, size_t value);   /* printed as 64K */
 
 void mpicrypt_table_print(const mpicrypt_table_t *table, FILE *out);
-void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out);
 void mpicrypt_table_json(const mpicrypt_table_t *table, FILE *out); /* an array of objects */
 void mpicrypt_table_json_line(const mpicrypt_table_t *table, FILE *out);    /* without line breaks */
 void mpicrypt_json_text(FILE *out, const char *text);               /* quoted and escaped; U+FFFD for what is no UTF-8 */

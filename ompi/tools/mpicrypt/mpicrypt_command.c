@@ -104,7 +104,7 @@ static bool list_names(const mpicrypt_verb_t *verb, const char *text, const char
     }
 }
 
-bool mpicrypt_command_takes(const mpicrypt_verb_t *verb, const char *command, const mpicrypt_option_t *option)
+static bool command_takes(const mpicrypt_verb_t *verb, const char *command, const mpicrypt_option_t *option)
 {
     bool any = false, names = 0 == strncmp(option->help, "For ", 4) && list_names(verb, option->help + 4, command, &any);
 
@@ -155,7 +155,7 @@ int mpicrypt_command_check(const mpicrypt_verb_t *verb, const bool *given, int o
         return MPICRYPT_OK;             /* the verb may know more about it */
     }
     for (int i = 0; NULL != verb->options[i].name; ++i) {
-        if (given[i] && !mpicrypt_command_takes(verb, operands[0], &verb->options[i])) {
+        if (given[i] && !command_takes(verb, operands[0], &verb->options[i])) {
             const char *whom = verb->options[i].help + 4;
             return mpicrypt_error(MPICRYPT_USAGE, "--%s is for %.*s, not for %s", verb->options[i].name, (int) strcspn(whom, ":"),
                                   whom, operands[0]);
@@ -249,7 +249,7 @@ void mpicrypt_help_command(FILE *out, const mpicrypt_verb_t *verb, const char *c
     }
     fprintf(out, "       'mpicrypt %s --help' describes all commands.\n\nOPTIONS", verb->name);
     for (const mpicrypt_option_t *option = verb->options; NULL != option->name; ++option) {
-        if (mpicrypt_command_takes(verb, command, option)) {
+        if (command_takes(verb, command, option)) {
             mpicrypt_help_option(out, option);
         }
     }

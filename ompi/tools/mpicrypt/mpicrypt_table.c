@@ -173,7 +173,7 @@ static void csv_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-void mpicrypt_table_csv(const mpicrypt_table_t *table, FILE *out)
+static void print_csv(const mpicrypt_table_t *table, FILE *out)
 {
     for (int column = 0; column < table->column_count; ++column) {
         fprintf(out, "%s%s", 0 == column ? "" : ",", table->columns[column].name);
@@ -216,14 +216,14 @@ int mpicrypt_writable(const char *path)
 int mpicrypt_table_csv_file(const mpicrypt_table_t *table, const char *path)
 {
     if (0 == strcmp(path, "-")) {
-        mpicrypt_table_csv(table, stdout);
+        print_csv(table, stdout);
         return MPICRYPT_OK;
     }
     FILE *out = fopen(path, "w");
     if (NULL == out) {
         return mpicrypt_error(MPICRYPT_FAILED, "cannot write %s: %s", path, strerror(errno));
     }
-    mpicrypt_table_csv(table, out);
+    print_csv(table, out);
     bool bad = 0 != ferror(out);
     if (0 != fclose(out) || bad) {
         return mpicrypt_error(MPICRYPT_FAILED, "cannot write %s: %s", path, strerror(errno));

@@ -85,8 +85,8 @@ void mpicrypt_report_end(mpicrypt_report_t *report)
                                       "@mpicrypt end %s %d\n", report->host, report->findings);
 }
 
-/* Findings contain no line ends, so a line that begins with "report" is ours. */
-int mpicrypt_report_write(const mpicrypt_report_t *report)
+/* To standard output, one report at a time.  Findings contain no line ends, so a line that begins with "report" is ours. */
+static int write_report(const mpicrypt_report_t *report)
 {
     for (const char *from = report->text, *to; '\0' != *from; from = to) {
         const char *next = strstr(from, "\n@mpicrypt report ");
@@ -147,5 +147,5 @@ int mpicrypt_mpi_check_verb(const mpicrypt_names_t *directories)
         opal_crypt_local_destroy(local);
     }
     mpicrypt_check_close();
-    return mpicrypt_report_write(&report);
+    return write_report(&report);
 }

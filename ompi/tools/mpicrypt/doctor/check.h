@@ -42,8 +42,6 @@ void mpicrypt_report_add(mpicrypt_report_t *report, mpicrypt_found_t state, cons
 void mpicrypt_report_why(mpicrypt_report_t *report, mpicrypt_found_t state, const char *check, const char *help_file,
                          const char *topic, const char *detail);
 void mpicrypt_report_end(mpicrypt_report_t *report);
-/* To standard output, one report at a time. */
-int mpicrypt_report_write(const mpicrypt_report_t *report);
 
 /* Open MPI's utility layer, and the parameters as a job on this node would have them. */
 int mpicrypt_check_open(void);

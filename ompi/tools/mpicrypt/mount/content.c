@@ -11,7 +11,7 @@
 
 #include "mount.h"
 
-mpicrypt_mount_version_t mpicrypt_mount_version(const struct stat *status)
+static mpicrypt_mount_version_t version_of(const struct stat *status)
 {
     return (mpicrypt_mount_version_t){.device = status->st_dev, .inode = status->st_ino, .bytes = status->st_size,
                                       .modified = status->st_mtim, .changed = status->st_ctim};
@@ -73,7 +73,7 @@ static int open_content(mpicrypt_mount_node_t *node, int path_fd, const struct s
         return 0 == code ? ENOMEM : code;
     }
     strcpy(made->name, path);
-    made->version = mpicrypt_mount_version(status);
+    made->version = version_of(status);
     made->uses = 1;
     code = mpicrypt_mount_reopen(path_fd, O_RDONLY | O_NONBLOCK, &made->fd);
     if (0 == code && MPICRYPT_FILE_OK != mpicrypt_file_open_fd(made->fd, made->name, &mpicrypt_mount.options, &made->file, &error)) {
@@ -105,7 +105,7 @@ static mpicrypt_mount_content_t *take_current(mpicrypt_mount_node_t *node, const
 
 int mpicrypt_mount_acquire(mpicrypt_mount_node_t *node, int path_fd, const struct stat *status, mpicrypt_mount_content_t **content)
 {
-    const mpicrypt_mount_version_t version = mpicrypt_mount_version(status);
+    const mpicrypt_mount_version_t version = version_of(status);
     mpicrypt_mount_content_t *made, *closing;
 
     pthread_mutex_lock(&mpicrypt_mount_mutex);
@@ -145,7 +145,7 @@ void mpicrypt_mount_release(mpicrypt_mount_content_t *content)
 
 int mpicrypt_mount_plain_bytes(mpicrypt_mount_node_t *node, int path_fd, const struct stat *status, uint64_t *bytes)
 {
-    const mpicrypt_mount_version_t version = mpicrypt_mount_version(status);
+    const mpicrypt_mount_version_t version = version_of(status);
     mpicrypt_mount_content_t *content;
     mpicrypt_file_error_t error = {.status = MPICRYPT_FILE_OK};
 

@@ -49,7 +49,6 @@ typedef struct mpicrypt_mount_version {
     struct timespec modified, changed;
 } mpicrypt_mount_version_t;
 
-mpicrypt_mount_version_t mpicrypt_mount_version(const struct stat *status);
 bool mpicrypt_mount_same(const mpicrypt_mount_version_t *one, const mpicrypt_mount_version_t *two);
 
 /* ---- nodes: the inodes of the mount ---- */

@@ -96,7 +96,7 @@ void *mpicrypt_mpi_memory(size_t bytes)
 
 /* ---- processors ---- */
 
-int mpicrypt_mpi_rank_of_launcher(void)
+static int rank_of_launcher(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
 
@@ -109,7 +109,8 @@ int mpicrypt_mpi_rank_of_launcher(void)
     return -1;
 }
 
-bool mpicrypt_mpi_pin(int rank)
+/* Before MPI_Init if the launcher tells our rank: components read the binding there.  False if nothing was bound. */
+static bool pin(int rank)
 {
     cpu_set_t set;
 
@@ -146,7 +147,8 @@ static bool parameter_text(const char *name, char *text, int bytes)
     return MPI_SUCCESS == rc;
 }
 
-void mpicrypt_mpi_check(void)
+/* The PML in use, and that every parameter of --require exists. */
+static void check(void)
 {
     /* Open MPI announces room for any text. */
     enum { CAPACITY = 65536 };
@@ -250,14 +252,14 @@ int main(int argc, char **argv)
     if (mpicrypt_mpi_job.fabric) {
         ucx_names_transports(argv);
     }
-    bool pinned = mpicrypt_mpi_pin(mpicrypt_mpi_rank_of_launcher());
+    bool pinned = pin(rank_of_launcher());
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &mpicrypt_mpi_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mpicrypt_mpi_size);
     if (!pinned) {
-        mpicrypt_mpi_pin(mpicrypt_mpi_rank);
+        pin(mpicrypt_mpi_rank);
     }
-    mpicrypt_mpi_check();
+    check();
     mpicrypt_mpi_messages_start(mpicrypt_mpi_job.socket ? 0 : mpicrypt_mpi_job.seal_bits, mpicrypt_mpi_job.bare);
     rc = run(argv[1], helper);
     MPI_Finalize();

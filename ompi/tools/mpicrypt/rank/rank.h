@@ -62,14 +62,6 @@ void mpicrypt_mpi_abort(int code, const char *format, ...) __attribute__((format
 /* Zeroed memory of at least one byte; ends the job when there is none. */
 void *mpicrypt_mpi_memory(size_t bytes);
 
-/* Call it before MPI_Init if the launcher tells our rank: components read the
- * binding there.  Returns false if nothing was bound. */
-bool mpicrypt_mpi_pin(int rank);
-int mpicrypt_mpi_rank_of_launcher(void);
-
-/* The PML in use, and that every parameter of --require exists. */
-void mpicrypt_mpi_check(void);
-
 /* ---- nodes: rank/nodes.c ---- */
 
 /* node[rank], by order of their lowest rank; returns how many. */

@@ -37,7 +37,6 @@ typedef struct worker {
 
 struct mpicrypt_speed_team {
     int threads;
-    size_t max_bytes;
     worker_t *workers;
 };
 
@@ -59,7 +58,6 @@ mpicrypt_speed_team_t *mpicrypt_speed_team_new(int threads, const int *cpus, siz
         return NULL;
     }
     team->threads = threads;
-    team->max_bytes = max_bytes;
     team->workers = calloc((size_t) threads, sizeof(*team->workers));
     for (int i = 0; NULL != team->workers && i < threads; ++i) {
         worker_t *worker = &team->workers[i];

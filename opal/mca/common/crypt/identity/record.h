@@ -76,11 +76,6 @@ typedef struct opal_crypt_extension {
 #define OPAL_CRYPT_EXTENSION_REPORT     1           /* no bytes: crypt_report is set */
 #define OPAL_CRYPT_EXTENSION_TRANSPORT  16          /* what a transport of the process needs */
 
-/* Read the extension at *at, and move *at behind it; false at the end of the list, and for malformed bytes (*at is
- * then not the end). */
-bool opal_crypt_extension_next(const uint8_t *list, size_t bytes, size_t *at,
-                               opal_crypt_extension_t *extension);
-
 /* Is the list valid: complete, types in ascending order, known ones of the right length? */
 bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes);
 

@@ -12,8 +12,9 @@
 
 #include <string.h>
 
-bool opal_crypt_extension_next(const uint8_t *list, size_t bytes, size_t *at,
-                               opal_crypt_extension_t *extension)
+/* Read the extension at *at, and move *at behind it; false at the end of the list, and for malformed bytes (*at is
+ * then not the end). */
+static bool extension_next(const uint8_t *list, size_t bytes, size_t *at, opal_crypt_extension_t *extension)
 {
     const size_t left = bytes - *at;
     unsigned head;
@@ -47,7 +48,7 @@ bool opal_crypt_extensions_good(const uint8_t *list, size_t bytes)
     if (bytes > OPAL_CRYPT_RECORD_EXTENSIONS_MAX) {
         return false;
     }
-    while (opal_crypt_extension_next(list, bytes, &at, &extension)) {
+    while (extension_next(list, bytes, &at, &extension)) {
         if (extension.type <= last || (OPAL_CRYPT_EXTENSION_REPORT == extension.type && 0 != extension.count)
             || (OPAL_CRYPT_EXTENSION_TRANSPORT == extension.type && extension.count > OPAL_CRYPT_TRANSPORT_MAX)) {
             return false;
@@ -83,7 +84,7 @@ bool opal_crypt_record_extension(const opal_crypt_record_t *record, uint16_t typ
 {
     size_t at = 0;
 
-    while (opal_crypt_extension_next(record->extensions, record->extensions_bytes, &at, extension)) {
+    while (extension_next(record->extensions, record->extensions_bytes, &at, extension)) {
         if (type == extension->type) {
             return true;
         }
@@ -96,7 +97,7 @@ uint16_t opal_crypt_record_unknown(const opal_crypt_record_t *record)
     opal_crypt_extension_t extension;
     size_t at = 0;
 
-    while (opal_crypt_extension_next(record->extensions, record->extensions_bytes, &at, &extension)) {
+    while (extension_next(record->extensions, record->extensions_bytes, &at, &extension)) {
         if (extension.critical && !known(extension.type)) {
             return extension.type;
         }
