@@ -56,7 +56,8 @@ typedef struct {
 static size_t tables_bytes(const ompi_coll_cryptag_topo_t *topo, size_t here)
 {
     return ompi_coll_cryptag_aligned(here * (size_t) topo->ranks * sizeof(uint32_t))
-           + ompi_coll_cryptag_aligned(here * (size_t) topo->nodes * sizeof(uint64_t)) + ompi_coll_cryptag_aligned(here * here * sizeof(uint32_t))
+           + ompi_coll_cryptag_aligned(here * (size_t) topo->nodes * sizeof(uint64_t))
+           + ompi_coll_cryptag_aligned(here * here * sizeof(uint32_t))
            + ompi_coll_cryptag_aligned((size_t) topo->nodes * sizeof(uint32_t));
 }
 

@@ -104,7 +104,8 @@ static int choose_auto(const opal_aead_candidate_t *candidates, size_t count,
         if (OPAL_AEAD_OK == opal_aead_base_selftest(candidate->module, cipher)) {
             *module = candidate->module;
             if ('\0' != failed[0]) {
-                refuse(why, "passed over", "%s failed with %s; %s is used", failed, opal_aead_cipher_name(cipher), candidate->module->name);
+                refuse(why, "passed over", "%s failed with %s; %s is used", failed, opal_aead_cipher_name(cipher),
+                       candidate->module->name);
             }
             return OPAL_AEAD_OK;
         }

@@ -43,7 +43,8 @@ static sizes_t sizes_of(const opal_cryptfile_map_t *map)
         extent = region->tiling.extent;
         ++sizes.encrypted;
         if (same) {
-            sizes.period = larger(sizes.period, extent * (region->block_bytes / opal_cryptfile_gcd(region->block_bytes, region->tiling.tile_bytes)));
+            const uint64_t shared = opal_cryptfile_gcd(region->block_bytes, region->tiling.tile_bytes);
+            sizes.period = larger(sizes.period, extent * (region->block_bytes / shared));
         }
     }
     sizes.period = same && sizes.period <= 64 * MIB && 0 == (sizes.period & (sizes.period - 1)) ? sizes.period : 0;

@@ -118,7 +118,8 @@ int opal_cryptfile_tree_finish(opal_cryptfile_t *file, const opal_cryptfile_tree
     }
     rc = OPAL_CRYPT_OK == rc ? opal_cryptfile_storage_sync(file->storage) : rc;
     free(record);
-    return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_put(file->storage, opal_cryptfile_geometry_of(file), OPAL_CRYPTFILE_STATE_SEALED) : rc;
+    return OPAL_CRYPT_OK == rc
+               ? opal_cryptfile_state_put(file->storage, opal_cryptfile_geometry_of(file), OPAL_CRYPTFILE_STATE_SEALED) : rc;
 }
 
 /* ---- checking the file against it ---- */

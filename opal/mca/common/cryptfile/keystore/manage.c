@@ -221,7 +221,8 @@ int opal_cryptfile_keystore_protect(opal_cryptfile_keystore_t *keystore, const c
 
     *count = 0;
     if (OPAL_CRYPT_OK == rc && (NULL == keystore->ops->protect || NULL == keystore->machine_key)) {
-        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-machine-key", "%s: no machine key is set to protect it with", label);
+        rc = opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "keystore-machine-key",
+                               "%s: no machine key is set to protect it with", label);
         opal_cryptfile_keystore_changed(keystore);
     } else if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_keystore_log(keystore, "protect", label, 0, NULL, NULL, why);
