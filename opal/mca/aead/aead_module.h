@@ -113,7 +113,7 @@ static inline size_t opal_aead_raw_key_bytes(opal_aead_cipher_t cipher)
     return OPAL_AEAD_AES_128_GCM == cipher ? 16 : OPAL_AEAD_AES_192_GCM == cipher ? 24 : 32;
 }
 
-/* AES-GCM with keys of so many bits; -1: there is none. */
+/* AES-GCM with keys of this size; -1: there is none. */
 static inline int opal_aead_aes_gcm(size_t key_bits)
 {
     return 128 == key_bits ? (int) OPAL_AEAD_AES_128_GCM : 192 == key_bits ? (int) OPAL_AEAD_AES_192_GCM
