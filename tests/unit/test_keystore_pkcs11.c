@@ -97,6 +97,15 @@ static CK_RV create_nothing(CK_SESSION_HANDLE session, CK_ATTRIBUTE *attributes,
     return CKR_DEVICE_REMOVED;
 }
 
+static CK_RV read_nothing(CK_SESSION_HANDLE session, CK_OBJECT_HANDLE object, CK_ATTRIBUTE *attributes, CK_ULONG count)
+{
+    (void) session;
+    (void) object;
+    (void) attributes;
+    (void) count;
+    return CKR_DEVICE_REMOVED;
+}
+
 static uint8_t known_key[32] = "a key that is known everywhere!!";
 
 /* With its value, where the token would have drawn one. */
@@ -146,6 +155,22 @@ static void case_flaky(opal_cryptfile_keystore_t *keystore)
     every_other = 1;            /* the wrong blob fails, the known key goes through, the wrong blob fails */
     UNIT_CHECK(OPAL_CRYPT_ERR_AUTH == unwrap(keystore, "lab", &other, out, &grant, &why));
     every_other = 0;
+    ((opal_cryptfile_p11_t *) keystore->token)->call = real;
+}
+
+static void case_unreadable(opal_cryptfile_keystore_t *keystore)
+{
+    opal_cryptfile_keystore_record_t found, before;
+    opal_crypt_why_t why;
+
+    UNIT_GROUP("a record that cannot be read is not replaced by what the stack had");
+    memset(&found, 0x5a, sizeof(found));
+    before = found;
+    with_faults(keystore);
+    faulty.C_GetAttributeValue = read_nothing;
+    UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == keystore->ops->read(keystore, "lab", 1, &found, &why));
+    UNIT_CHECK(0 == strcmp(why.topic, "keystore-pkcs11"));
+    UNIT_CHECK(0 == memcmp(&before, &found, sizeof(found)));
     ((opal_cryptfile_p11_t *) keystore->token)->call = real;
 }
 
@@ -271,6 +296,7 @@ int main(void)
     UNIT_CHECK(OPAL_CRYPT_ERR_CONFIG == opal_cryptfile_keystore_delete(keystore, "lab", &removed, &why) && 0 == removed);
     UNIT_CHECK(0 == strcmp("keystore-in-token", why.topic));
     case_flaky(keystore);
+    case_unreadable(keystore);
     case_killed(keystore);
     case_fingerprint(keystore);
     opal_cryptfile_keystore_close(keystore);

@@ -127,7 +127,7 @@ static int p11_read_record(opal_cryptfile_keystore_t *keystore, const char *labe
 
     for (CK_ULONG i = 0; OPAL_CRYPT_OK == rc && i < found; ++i) {
         rc = parse_object(keystore->token, handles[i], &one, why);
-        if (0 == i || one.changes > record->changes) {
+        if (OPAL_CRYPT_OK == rc && (0 == i || one.changes > record->changes)) {
             *record = one;
         }
     }
