@@ -1,8 +1,9 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # packages.sh bookworm|trixie|forky: the Debian packages are built, with their checks, in a root of that system from what is
-# under version control.  A second build, elsewhere, by a user and later, makes the same bytes.  lintian and autopkgtest have
-# nothing to say.  In a fresh root they are installed, and a job runs encrypted without any setting.  bookworm: the RPM, too.
+# under version control.  lintian, of source and packages, and autopkgtest have nothing to say.  In a fresh root they are installed
+# by the manual's command, a job runs encrypted without any setting, and they are upgraded and removed.  A second build,
+# elsewhere, by a user and later, makes the same bytes.  bookworm: the RPM, and debian/watch, too.
 set -eu
 . "$SRC/tests/lib.sh"
 . "$SRC/tests/roots.sh"
@@ -11,8 +12,10 @@ echo "1. build"
 overlay build
 install_in build build-essential
 source_in build /src/ompi-crypt
+version=$(cat "$SRC/VERSION")
+in_root build tar -C /src --exclude=ompi-crypt/debian -czf "/src/ompi-crypt_$version.orig.tar.gz" ompi-crypt
 apt build build-dep -y --no-install-recommends /src/ompi-crypt
-in_root build bash -c "cd /src/ompi-crypt && DEB_BUILD_OPTIONS='parallel=$(nproc)' dpkg-buildpackage -us -uc -b" \
+in_root build bash -c "cd /src/ompi-crypt && DEB_BUILD_OPTIONS='parallel=$(nproc)' dpkg-buildpackage -us -uc" \
     > "$CASE_DIR/dpkg.log" 2>&1 || { tail -n 30 "$CASE_DIR/dpkg.log"; fail "dpkg-buildpackage"; }
 mkdir "$CASE_DIR/debs"
 cp "$CASE_DIR"/build/root/src/*.deb "$CASE_DIR/debs"
@@ -20,17 +23,7 @@ install_in build lintian
 must in_root build bash -c 'lintian --allow-root --fail-on error,warning /src/*.changes'
 must in_root build mpicc -o /src/ring /src/ompi-crypt/examples/ring.c
 
-echo "2. again"
-source_in build /home/user/elsewhere/source
-in_root build bash -c 'useradd user && find /home/user -exec touch {} + && chown -R user: /home/user'
-in_root build runuser -u user -- env HOME=/home/user TZ=Asia/Tokyo LC_ALL=C DEB_BUILD_OPTIONS=nocheck bash -c \
-    'umask 077; cd /home/user/elsewhere/source && dpkg-buildpackage -us -uc -b' > "$CASE_DIR/again.log" 2>&1 ||
-    { tail -n 30 "$CASE_DIR/again.log"; fail "dpkg-buildpackage as a user"; }
-different=$(cd "$CASE_DIR/debs" && for deb in *.deb; do cmp -s "$deb" "$CASE_DIR/build/root/home/user/elsewhere/$deb" || echo "$deb"; done)
-[ -z "$different" ] || fail "not the same bytes: $different"
-echo "$(ls "$CASE_DIR/debs" | wc -l) packages are the same bytes"
-
-echo "3. autopkgtest"
+echo "2. autopkgtest"
 overlay tested
 cp -r "$CASE_DIR/debs" "$CASE_DIR/tested/root/debs"
 rm -f "$CASE_DIR"/tested/root/debs/*dbgsym*
@@ -38,16 +31,19 @@ source_in tested /src
 install_in tested autopkgtest
 must in_root tested bash -c 'autopkgtest --no-built-binaries /debs/*.deb /src -- null'
 
-echo "4. install"
+echo "3. install"
 overlay user
 cp -r "$CASE_DIR/debs" "$CASE_DIR/user/root/debs"
 rm -f "$CASE_DIR"/user/root/debs/*dbgsym*
 packages=$(cd "$CASE_DIR/user/root/debs" && ls -d ompi-crypt*.deb libmpicrypt-file0*.deb python3-ompi-crypt*.deb)
-install_in user openssh-client $(printf '/debs/%s\n' $packages)
+manual=$(sed -n 's,^    apt install \(\.\./.*\),\1,p' "$SRC/docs/install.rst")
+must test -n "$manual"
+install_in user openssh-client ${manual//..//debs}
+install_in user $(printf '/debs/%s\n' $packages)
 must test ! -e "$CASE_DIR/user/root/usr/bin/gcc"
 must test -s "$CASE_DIR/user/root/usr/share/man/man1/mpicrypt.1.gz"
 
-echo "5. run"
+echo "4. run"
 parameters=$(cd "$CASE_DIR/user/root" && ls usr/lib/*/pmix2/share/pmix-mca-params.conf)
 trap 'vcluster down > /dev/null 2>&1 || true' EXIT
 cp "$CASE_DIR/build/root/src/ring" "$CASE_DIR/user/root/usr/local/bin/ring"
@@ -79,7 +75,7 @@ must vcluster exec node0 mpicrypt key new lab
 must vcluster exec node0 mpicrypt file encrypt /secret.txt /secret.encrypted --label lab
 says "$text" vcluster exec node0 python3 -I -c 'import ompi_crypt; print(ompi_crypt.open("/secret.encrypted", label="lab").read())'
 
-echo "6. upgrade, remove"
+echo "5. upgrade, remove"
 in_root build bash -euc 'mkdir /src/next; for deb in /src/*.deb; do
     dpkg-deb -R "$deb" /src/next/tree; sed -i "s/$1/&+next/g" /src/next/tree/DEBIAN/control
     dpkg-deb --root-owner-group -b /src/next/tree "/src/next/${deb##*/}" > /dev/null; rm -r /src/next/tree; done' upgrade "$(cat "$SRC/VERSION")"
@@ -88,12 +84,33 @@ install_in user $(printf '/next/%s\n' $packages)
 says +next in_root user dpkg-query -W ompi-crypt
 says "4 ranks: the messages came back as they were sent" vcluster mpirun -n 4 --mca pml crypt ring /secret.txt
 must vcluster down
+# stays VERSION: could this one of Open MPI's library be installed beside ours?
+library=$(in_root user dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libopenmpi*' | sed -n 's/^installed //p')
+stays() {
+    in_root user bash -euc 'mkdir -p /series/DEBIAN; cd /series
+        printf "%s\n" "Package: $1" "Version: $2" "Architecture: $(dpkg --print-architecture)" "Maintainer: test <test@localhost>" \
+            "Description: test" > DEBIAN/control; dpkg-deb -b . /series.deb' stays "$library" "$1" &&
+        in_root user apt-get -s install /series.deb > "$CASE_DIR/series" && ! grep '^Remv ompi-crypt ' "$CASE_DIR/series"
+}
+must stays "$(in_root user dpkg-query -W -f '${Version}' "$library")+next"
+must_fail stays 99
 apt user purge -y 'ompi-crypt*' 'libmpicrypt-file*' python3-ompi-crypt
 left=$(cd "$CASE_DIR/user/root" && find usr etc -path '*openmpi*crypt*' -o -name '*ompi_crypt*' -o -name 'libmca_*crypt*' -o -name '*mpicrypt*' -o -name '*ompi-crypt*')
 [ -z "$left" ] || fail "apt-get purge left: $left"
 left=$(in_root user dpkg-divert --list '*pmix*'
        in_root user dpkg --verify "$(in_root user dpkg-query -S "/$parameters" | cut -d : -f 1)")
 [ -z "$left" ] || fail "apt-get purge left: $left"
+
+echo "6. again"
+source_in build /home/user/elsewhere/source
+in_root build bash -c 'useradd user && find /home/user -exec touch {} + && chown -R user: /home/user'
+in_root build runuser -u user -- env HOME=/home/user TZ=Asia/Tokyo LC_ALL=C DEB_BUILD_OPTIONS=nocheck bash -c \
+    'umask 077; cd /home/user/elsewhere/source && dpkg-buildpackage -us -uc -b' > "$CASE_DIR/again.log" 2>&1 ||
+    { tail -n 30 "$CASE_DIR/again.log"; fail "dpkg-buildpackage as a user"; }
+different=$(cd "$CASE_DIR/debs" && for deb in *.deb; do cmp -s "$deb" "$CASE_DIR/build/root/home/user/elsewhere/$deb" || echo "$deb"; done)
+[ -z "$different" ] || fail "not the same bytes: $different"
+echo "$(ls "$CASE_DIR/debs" | wc -l) packages are the same bytes"
+
 [ $distribution = bookworm ] || exit 0
 
 echo "7. the RPM, of a tarball"
@@ -107,3 +124,12 @@ must vcluster up 2 --root "$CASE_DIR/user/root"
 . "$CASE_DIR/user/root/opt/ompi-crypt/share/ompi-crypt/env.sh"
 says "4 ranks: the messages came back as they were sent" vcluster mpirun -n 4 --mca pml crypt ring /secret.txt
 must vcluster exec node0 mpicrypt doctor
+
+echo "8. debian/watch"
+install_in build devscripts iproute2 libwww-perl python3
+in_root build bash -euc 'mkdir /site; cd /site; touch "ompi-crypt-$1.tar.gz" ompi-crypt-99.1.0.tar.gz' site "$version"
+says '<upstream-version>99.1.0</upstream-version>' in_root build unshare --net timeout 120 bash -euc 'ip link set lo up
+    python3 -m http.server --bind 127.0.0.1 --directory /site 8000 > /dev/null 2>&1 & trap "kill $!" EXIT
+    until (exec 3<> /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.1; done
+    sed "s,https://.*/releases/,http://127.0.0.1:8000/," /src/ompi-crypt/debian/watch > /site/watch
+    uscan --no-download --dehs --package ompi-crypt --upstream-version "$1" --watchfile /site/watch' watch "$version"
