@@ -16,6 +16,19 @@ done
 # The first level has five entries, and a search.
 must test "$(grep -c '<li class="toctree-l1">' docs/html/genindex.html)" = 5
 must grep -q 'action="search.html"' docs/html/index.html
+# Sphinx has followed the manual's links; those of Markdown lead to files, too.
+dead_links() {                                  # dead_links FILE...: of each, those that lead nowhere
+    grep -oHE '\]\([^)#]+' "$@" | sed 's/:\](/ /' | while read -r file target; do
+        [[ $target == *://* ]] || [ -e "${file%/*}/$target" ] || echo "$file: $target"
+    done
+}
+mapfile -t markdown < <(cd "$SRC" && find . -name '*.md' -not -path './.git/*')
+must test ${#markdown[@]} -gt 5
+dead=$(cd "$SRC" && dead_links "${markdown[@]}")
+[ -z "$dead" ] || fail "links that lead nowhere: $dead"
+echo '[a page](docs/nowhere.rst), [another](README.md)' > "$CASE_DIR/planted.md"
+touch "$CASE_DIR/README.md"
+[ "$(dead_links "$CASE_DIR/planted.md")" = "$CASE_DIR/planted.md: docs/nowhere.rst" ] || fail "the dead link is not found"
 # Of `make install` what they belong to; shell/install has the rest.
 must make -s install-data-local DESTDIR="$CASE_DIR/stage"
 for page in ompi-crypt-mpicrypt.7 ompi-crypt-parameters.7 ompi-crypt-files.7 ompi-crypt-security.7; do
