@@ -143,6 +143,10 @@ static void test_own(void)
     options.x509_key = fixture_file("cut.key", "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQ==\n-----END PRIVATE KEY-----\n",
                                     0600);
     UNIT_CHECK(fixture_local_refused(&options, "x509-key-mismatch", "cut.key"));
+    options.x509_key = fixture_file("base64.key", "-----BEGIN PRIVATE KEY-----\nMC4CAQAw*Q==\n-----END PRIVATE KEY-----\n", 0600);
+    UNIT_CHECK(fixture_local_refused(&options, "x509-key-unreadable", "base64.key"));
+    options = with("nobody");
+    UNIT_CHECK(fixture_local_refused(&options, "x509-cert", "its subject is empty"));
     options = with("ed25519");
     options.x509_ca = file("missing", "pem");
     UNIT_CHECK(fixture_local_refused(&options, "x509-ca", "missing.pem"));
@@ -151,6 +155,41 @@ static void test_own(void)
     options.auth = OPAL_CRYPT_AUTH_AUTO;
     options.psk_file = fixture_file("psk", FIXTURE_PSK, 0600);
     UNIT_CHECK(fixture_local_refused(&options, "x509-not-set", "crypt_x509_ca"));
+    UNIT_CHECK(0 == ERR_peek_error());
+}
+
+/* A bit of each of the first 48 bytes: tags, lengths, algorithms, numbers.  What is not refused is the same key, with another version. */
+static void test_damaged_keys(void)
+{
+    static const char *const names[] = { "ed25519", "p256", "rsa", "rsapss", "sec1", "pkcs1" };
+    enum { LINE = 64, BYTES = LINE / 4 * 3 };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        opal_crypt_options_t options = with(names[i]);
+        unsigned char bytes[BYTES], line[LINE + 1];
+        char text[8192] = "";
+        int fd = open(options.x509_key, O_RDONLY), refused = 0;
+        char *at;
+
+        UNIT_GROUP("a damaged key of kind %s", names[i]);
+        UNIT_REQUIRE(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && 0 == close(fd));
+        at = strstr(text, "KEY-----\n");
+        UNIT_REQUIRE(NULL != at && BYTES == EVP_DecodeBlock(bytes, (unsigned char *) at + 9, LINE));
+        for (int j = 0; j < BYTES; ++j) {
+            bytes[j] ^= 0x10;
+            EVP_EncodeBlock(line, bytes, BYTES);
+            memcpy(at + 9, line, LINE);
+            options.x509_key = fixture_file("damaged.key", text, 0600);
+            if (fixture_local_refused(&options, "x509-key-mismatch", "damaged.key")) {
+                ++refused;
+            } else {
+                opal_crypt_local_destroy(fixture_local(&options, 0));
+            }
+            bytes[j] ^= 0x10;
+        }
+        printf("  %d of %d are refused\n", refused, BYTES);
+        UNIT_CHECK(refused > BYTES / 2);
+    }
     UNIT_CHECK(0 == ERR_peek_error());
 }
 
@@ -410,6 +449,7 @@ int main(void)
     UNIT_REQUIRE(0 == status);
     test_keys();
     test_own();
+    test_damaged_keys();
     test_peers();
     test_revoked();
     test_time();

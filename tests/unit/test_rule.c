@@ -62,6 +62,7 @@ static void text(void)
     UNIT_CHECK(3 == rule.count && 65536 == rule.step[0].from_bytes && 2 == rule.step[0].threads);
     UNIT_CHECK(512 << 10 == rule.step[0].chunk_bytes && 1 << 20 == rule.step[1].chunk_bytes);
     UNIT_CHECK(524288 == rule.step[2].from_bytes && 8 == rule.step[2].threads);
+    UNIT_CHECK(OPAL_CRYPT_OK == opal_crypt_rule_parse(&rule, "1g:2", 1, &why) && 1 << 30 == rule.step[0].from_bytes);
 
     UNIT_GROUP("text: what is refused leaves the table alone");
     const opal_crypt_rule_t before = rule;

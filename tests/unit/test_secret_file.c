@@ -88,7 +88,8 @@ static void test_kinds(void)
 {
     const char *good = fixture_file("psk", FIXTURE_PSK, 0600), *link = fixture_path("link");
     const char *fifo = fixture_path("fifo"), *missing = fixture_path("missing");
-    char beneath[600];
+    char beneath[600], longer[5000];
+    opal_crypt_options_t options;
 
     for (unsigned mode = 0; mode < 8; ++mode) {
         static const mode_t bits[] = { 0640, 0620, 0610, 0604, 0602, 0601, 0700, 02600 };
@@ -105,6 +106,11 @@ static void test_kinds(void)
     refused("missing", missing, "psk-missing", "");
     snprintf(beneath, sizeof(beneath), "%s/psk", good);
     refused("beneath a file", beneath, "psk-missing", "");
+    memset(longer, 'x', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    options = with_psk(longer);
+    UNIT_GROUP("psk file: too long a name");
+    UNIT_CHECK(fixture_local_refused(&options, "secret-open", "too long"));
     if (0 == geteuid()) {
         const char *theirs = fixture_file("theirs", FIXTURE_PSK, 0600);
 

@@ -342,6 +342,62 @@ static void creating(void)
     UNIT_CHECK(NULL == records);
 }
 
+/* ---- a provider that fails ---- */
+
+static int calls_left;
+
+/* It writes nothing: what is sealed in place is still plaintext. */
+static int failing_seal(opal_aead_context_t *context, const void *key, const uint8_t nonce[OPAL_AEAD_NONCE_BYTES], const void *aad,
+                        size_t aad_bytes, const void *plain, size_t bytes, void *cipher, uint8_t tag[OPAL_AEAD_TAG_BYTES])
+{
+    return 0 == calls_left-- ? OPAL_AEAD_ERROR
+                             : opal_aead_openssl_module.seal(context, key, nonce, aad, aad_bytes, plain, bytes, cipher, tag);
+}
+
+static int failing_key(opal_aead_cipher_t cipher, const uint8_t *raw, void *key)
+{
+    return 0 == calls_left-- ? OPAL_AEAD_ERROR : opal_aead_openssl_module.key_init(cipher, raw, key);
+}
+
+static void failing(void)
+{
+    static opal_aead_module_t poor;     /* this thread keeps a context of it */
+    opal_crypt_tls_records_t *records = NULL;
+    const struct iovec piece = {data, 3 * MOST};
+    uint8_t secret[48];
+    size_t wire_bytes = 7;
+
+    poor = opal_aead_openssl_module;
+    poor.seal = failing_seal;
+    poor.seal_joined = NULL;
+    for (int fails = 0; fails < 4; ++fails) {
+        UNIT_GROUP("record %d of a run cannot be sealed: nothing of the run is sent, and nothing after it", fails);
+        opal_crypt_random(secret, sizeof(secret));
+        UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_tls_records_create(&poor, OPAL_AEAD_AES_128_GCM, 3, secret, secret, &records));
+        calls_left = fails;
+        memset(wire, 0xee, sizeof(wire));
+        UNIT_CHECK(OPAL_CRYPT_OK != opal_crypt_tls_records_seal(records, &piece, 1, wire, sizeof(wire), &wire_bytes) && 0 == wire_bytes);
+        for (size_t i = 0; i < 3 * MOST; i += MOST) {
+            UNIT_CHECK(NULL == memmem(wire, sizeof(wire), data + i, 32));
+        }
+        UNIT_CHECK(OPAL_CRYPT_OK != opal_crypt_tls_records_seal(records, &piece, 1, wire, sizeof(wire), &wire_bytes) && 0 == wire_bytes);
+        UNIT_CHECK(OPAL_CRYPT_OK != opal_crypt_tls_records_close(records, wire) && opal_crypt_all_zero(records->out.secret, 48));
+        opal_crypt_tls_records_destroy(records);
+    }
+    UNIT_GROUP("the end cannot be sealed, a key cannot be made");
+    opal_crypt_random(secret, sizeof(secret));
+    UNIT_REQUIRE(OPAL_CRYPT_OK == opal_crypt_tls_records_create(&poor, OPAL_AEAD_AES_128_GCM, 3, secret, secret, &records));
+    calls_left = 0;
+    UNIT_CHECK(OPAL_CRYPT_OK != opal_crypt_tls_records_close(records, wire) && opal_crypt_all_zero(records->out.secret, 48));
+    opal_crypt_tls_records_destroy(records);
+    poor.key_init = failing_key;
+    for (int fails = 0; fails < 2; ++fails) {
+        calls_left = fails;
+        UNIT_CHECK(OPAL_CRYPT_ERR_LIBRARY == opal_crypt_tls_records_create(&poor, OPAL_AEAD_AES_128_GCM, 3, secret, secret, &records));
+        UNIT_CHECK(NULL == records);
+    }
+}
+
 int main(void)
 {
     UNIT_REQUIRE(0 == opal_aead_openssl_init());
@@ -361,5 +417,6 @@ int main(void)
     closing();
     headers();
     creating();
+    failing();
     return unit_done();
 }

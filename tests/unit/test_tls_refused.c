@@ -7,6 +7,9 @@
  */
 #include "tls_openssl.h"
 
+#include "opal/mca/common/crypt/base/libssl.h"
+#include "opal/mca/common/crypt/tls/handshake_object.h"
+
 static opal_crypt_tls_t *tls;
 
 typedef struct two {
@@ -314,6 +317,88 @@ static void bounded(void)
     two_free(two);
 }
 
+/* ---- what is verified once more at the end, of an OpenSSL that would have agreed on something else ---- */
+
+static int other_version(const SSL *ssl)
+{
+    (void) ssl;
+    return TLS1_2_VERSION;
+}
+
+static int not_reused(const SSL *ssl)
+{
+    (void) ssl;
+    return 0;
+}
+
+static uint16_t other_suite(const SSL_CIPHER *cipher)
+{
+    (void) cipher;
+    return 0x1302;
+}
+
+static int holds_more(const SSL *ssl)
+{
+    (void) ssl;
+    return 1;
+}
+
+static size_t no_random(const SSL *ssl, unsigned char *to, size_t bytes)
+{
+    (void) ssl;
+    (void) to;
+    (void) bytes;
+    return 0;
+}
+
+static int reads_nothing(BIO *bio, void *to, int bytes)
+{
+    (void) bio;
+    (void) to;
+    (void) bytes;
+    return -1;
+}
+
+static void strange(const char *reason, const opal_crypt_libssl_t *libssl)
+{
+    opal_crypt_tls_t changed_tls = *tls;
+
+    changed_tls.ssl = libssl;
+    for (int server = 0; server < 2; ++server) {
+        two_t *two = two_make();
+        opal_crypt_handshake_t *end = server ? two->server : two->client;
+
+        UNIT_GROUP("the %s: %s", server ? "server" : "client", reason);
+        end->tls = &changed_tls;
+        UNIT_CHECK(!tls_shake(two->client, two->server, 8192) && tls_refused(end));
+        UNIT_CHECK(0 == strcmp(reason, opal_crypt_handshake_reason(end)));
+        two_free(two);
+    }
+}
+
+static void strange_library(void)
+{
+    opal_crypt_libssl_t libssl = *tls->ssl;
+
+    libssl.SSL_version = other_version;
+    strange("another version than TLS 1.3", &libssl);
+    libssl = *tls->ssl;
+    libssl.SSL_session_reused = not_reused;
+    strange("the PSK was not used", &libssl);
+    libssl = *tls->ssl;
+    libssl.SSL_CIPHER_get_protocol_id = other_suite;
+    strange("another cipher suite", &libssl);
+    libssl = *tls->ssl;
+    libssl.SSL_has_pending = holds_more;
+    strange("something follows the handshake in its record", &libssl);
+    libssl = *tls->ssl;
+    libssl.SSL_get_client_random = no_random;
+    strange("OpenSSL gave no traffic secrets", &libssl);
+    libssl = *tls->ssl;
+    libssl.BIO_read = reads_nothing;
+    strange("too much to send", &libssl);
+}
+
 int main(void)
 {
     tls = tls_of(OPAL_AEAD_AES_128_GCM, OPAL_CRYPT_TLS_X25519);
@@ -333,6 +418,7 @@ int main(void)
     changed("of HTTP", as_http);
     reflection();
     bounded();
+    strange_library();
     opal_crypt_tls_destroy(tls);
     return unit_done();
 }

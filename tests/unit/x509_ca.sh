@@ -112,6 +112,11 @@ cp below.key chain.key
 cat ca.pem foreign.pem other.pem >three.pem
 cat sub.pem ca.pem >levels.pem
 
+# A subject without a name.
+cp ed25519.key nobody.key
+quiet openssl req -config ca.cnf -new -key nobody.key -subj / -out nobody.csr
+quiet openssl x509 -req -in nobody.csr -CA ca.pem -CAkey ca.key -set_serial 99 -days 30 -out nobody.pem
+
 # The other forms of private keys.
 openssl ec -in p256.key -out sec1.key 2>>log
 openssl ecparam -name prime256v1 | cat - sec1.key >sec1p.key

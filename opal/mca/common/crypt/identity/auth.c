@@ -21,9 +21,8 @@ int opal_crypt_auth_select(const opal_crypt_options_t *options,
                            opal_crypt_why_t *why)
 {
     for (size_t i = 0; i < METHODS; ++i) {
-        bool fits = OPAL_CRYPT_AUTH_AUTO == options->auth
-                  ? OPAL_CRYPT_AUTH_NONE != methods[i]->auth && methods[i]->configured(options)
-                  : options->auth == methods[i]->auth;
+        bool fits = OPAL_CRYPT_AUTH_AUTO == options->auth ? methods[i]->configured(options)
+                                                          : options->auth == methods[i]->auth;
 
         if (fits) {
             *method = methods[i];

@@ -6,9 +6,11 @@
  */
 #include "auth.h"
 
+/* Never chosen by `auto`. */
 static bool none_configured(const opal_crypt_options_t *options)
 {
-    return OPAL_CRYPT_AUTH_NONE == options->auth;
+    (void) options;
+    return false;
 }
 
 static int none_open(const opal_crypt_options_t *options, void **state,
