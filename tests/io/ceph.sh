@@ -1,101 +1,107 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# CephFS, which two nodes mount for themselves by ceph-fuse.  Its servers, one of each kind, are on a third node, with their
-# files in CASE_DIR, and end with the virtual cluster.  A node keeps pages that others overwrite, so files that several nodes
-# write are refused; what one node wrote, the others read later, also if they kept pages of it.
+# ceph.sh PART: CephFS, which two nodes mount for themselves by ceph-fuse.
+#
+#   writers    Files that several nodes write are refused, since the server loses locks of ranges; and with the kernel's page cache
+#              nodes keep pages that others overwrite.  What one node writes the others read later, also if they kept pages of it.
+#              What the store changed is found.
 . "$SRC/tests/io/common.sh"
+. "$SRC/tests/io/ceph_up.sh"
 
-for program in mon mgr osd mds fuse; do
-    command -v ceph-$program >/dev/null || skip "ceph-$program is not installed (Debian: ceph-$program)"
-done
-[ "$(id -u)" = 0 ] || skip "only root can mount"
-[ -e /dev/fuse ] || skip "there is no /dev/fuse"
-convert=$(mpi_program io convert)
-export CEPH_CONF=$CASE_DIR/ceph/conf
-mnt=$CASE_DIR/mnt
-cluster_up 3 --slots 2
-mkdir -p "$mnt" "$CASE_DIR"/ceph/{mon,mgr,osd,mds}
-cat > "$CEPH_CONF" <<END
-[global]
-fsid = $(cat /proc/sys/kernel/random/uuid)
-mon host = [v2:10.99.0.3:3300,v1:10.99.0.3:6789]
-mon initial members = a
-auth cluster required = none
-auth service required = none
-auth client required = none
-mon data = $CASE_DIR/ceph/mon
-mgr data = $CASE_DIR/ceph/mgr
-mds data = $CASE_DIR/ceph/mds
-osd data = $CASE_DIR/ceph/osd
-run dir = $CASE_DIR/ceph
-crash dir = $CASE_DIR/ceph
-log file = $CASE_DIR/ceph/\$name.log
-keyring = $CASE_DIR/ceph/keyring
-admin socket = /dev/shm/\$name.asok
-pid file =
-osd pool default size = 1
-mon allow pool size one = true
-mon data avail crit = 1
-osd pool default pg autoscale mode = off
-osd objectstore = memstore
-END
-
-on() { vcluster exec "node$1" "${@:2}"; }           # on NUMBER COMMAND...
-at() { run_io 1 --host "node$1:1" "${@:2}"; }       # at NUMBER PROGRAM...: a job there
-ceph() { on 2 ceph "$@" 2>/dev/null; }
-
-# begin NUMBER PROGRAM ARGUMENT...: in the background.  until_is COMMAND...: until that succeeds, if the program runs.
-begin() {
-    "$SRC/tests/vcluster" exec "node$1" "$2" -f "${@:3}" </dev/null >> "$CASE_DIR/ceph/node$1.$2.out" 2>&1 &
-    begun=$! output=$CASE_DIR/ceph/node$1.$2.out
-}
-until_is() {
-    until "$@"; do
-        kill -0 "$begun" || fail "it ended: $(tail "$output")"
-        sleep 0.2
-    done
-}
-is_active() { [[ $(ceph mds stat) = *up:active* ]]; }
-
-must on 2 ceph-mon --mkfs -i a
-begin 2 ceph-mon -i a
-begin 2 ceph-mgr -i a
-uuid=$(cat /proc/sys/kernel/random/uuid)
-must ceph osd new "$uuid"
-must on 2 ceph-osd --mkfs -i 0 --osd-uuid "$uuid" > "$CASE_DIR/ceph/mkfs.out" 2>&1
-begin 2 ceph-osd -i 0
-must ceph osd pool create meta 8
-must ceph osd pool create data 8
-must ceph fs new shared meta data
-begin 2 ceph-mds -i a
-until_is is_active
-ceph versions | grep -m 1 'ceph version'
-for n in 0 1; do
-    begin $n ceph-fuse --id admin "$mnt"
-    until_is on $n mountpoint -q "$mnt"
-done
-keys_in "$CASE_DIR/keys" lab other
+hold=$(mpi_program io hold) convert=$(mpi_program io convert)
 head -c 300000 /dev/urandom > "$CASE_DIR/plain"
 head -c 300000 /dev/urandom > "$CASE_DIR/plain.2"
 
-must_refuse "a node does not see what other nodes wrote" run_io 4 "$convert" write "$CASE_DIR/plain" "$mnt/refused"
-must run_io 2 "$convert" write "$CASE_DIR/plain" "$mnt/alone"
-must run_io 4 "$convert" read "$CASE_DIR/plain" "$mnt/alone"
-must on 1 python3 -c "
+both() { run_io 4 --host node0:2,node1:2 "$@"; }
+one() { run_io 4 --host node0:4 "$@"; }
+
+# holding NUMBER FILE: a job there has it open for writing, until `release`.
+holding() {
+    rm -f "$CASE_DIR/ready" "$CASE_DIR/end"
+    at "$1" "$hold" "$2" "$CASE_DIR/ready" "$CASE_DIR/end" > "$CASE_DIR/held" 2>&1 & holder=$!
+    until [ -e "$CASE_DIR/ready" ]; do kill -0 $holder || { cat "$CASE_DIR/held"; fail "it does not hold $2"; }; sleep 0.1; done
+}
+release() { touch "$CASE_DIR/end"; wait $holder; }
+
+# refused VERDICT: files that both nodes write are, and doctor says why.
+refused() {
+    must_refuse "a part of a range that another node has locked is free" both "$convert" write "$CASE_DIR/plain" "$mnt/refused"
+    says "$1" "$PREFIX/bin/mpicrypt" doctor --mpirun "$SRC/tests/vcluster mpirun --host node0,node1" --path "$mnt"
+    [ -z "$(on 0 ls -A "$mnt" | grep mpicrypt-doctor)" ] || fail "doctor has left files"
+}
+
+# one_writer: and others that read, or that would write.
+one_writer() {
+    must one "$convert" write "$CASE_DIR/plain" "$mnt/alone"
+    must both "$convert" read "$CASE_DIR/plain" "$mnt/alone"
+    must on 1 python3 -c "
 import os, sys
 print('attribute through the other mount:', len(os.getxattr(sys.argv[1], 'user.mpicrypt.map')), 'bytes')" "$mnt/alone"
+    holding 0 "$mnt/held"
+    must_refuse "Another node has this encrypted file open" at 1 "$hold" "$mnt/held"
+    must release
+    must at 1 "$hold" "$mnt/held"
+}
 
-echo "--- pages that a node read while another had the file open for writing"
-"$SRC/tests/vcluster" exec node0 python3 -c "
+# changed_in_store FILE: a byte of its data, in the object that has it, of 4 MiB.
+changed_in_store() {
+    local inode object at
+    inode=$(on 0 stat -c %i "$1")
+    printf -v object '%x.00000000' "$inode"
+    must on 2 rados -p data get "$object" "$CASE_DIR/object"
+    at=$(data_at "$CASE_DIR/object" 5)
+    printf -v object '%x.%08x' "$inode" $((at >> 22))
+    must on 2 rados -p data get "$object" "$CASE_DIR/object"
+    poke "$CASE_DIR/object" $((at & ((1 << 22) - 1)))
+    must on 2 rados -p data put "$object" "$CASE_DIR/object"
+}
+
+writers() {
+    . "$SRC/tests/io/offsets.sh"
+    ceph_up memstore
+    keys_in "$CASE_DIR/keys" lab other
+    for n in 0 1; do ceph_mount $n; done
+    refused "writers on several nodes: NOT safe: "
+    one_writer
+
+    echo "--- pages that a node read while another had the file open for writing"
+    "$SRC/tests/vcluster" exec node0 python3 -c "
 import os, signal, sys
 os.open(sys.argv[1], os.O_RDWR)
 open(sys.argv[2], 'w').close()
 signal.pause()" "$mnt/alone" "$CASE_DIR/open" & opener=$!
-until [ -e "$CASE_DIR/open" ]; do kill -0 $opener || fail "it is not open"; sleep 0.1; done
-must at 1 "$convert" read "$CASE_DIR/plain" "$mnt/alone"
-must at 0 "$convert" over "$CASE_DIR/plain.2" "$mnt/alone"
-kill $opener
-wait $opener || true
-must at 1 "$convert" read "$CASE_DIR/plain.2" "$mnt/alone"
-must on 1 mpicrypt file decrypt "$mnt/alone" "$CASE_DIR/back" --keystore-dir "$CASE_DIR/keys"
-must cmp "$CASE_DIR/back" "$CASE_DIR/plain.2"
+    until [ -e "$CASE_DIR/open" ]; do kill -0 $opener || fail "it is not open"; sleep 0.1; done
+    # What the server makes a client drop while it reads can stop both for ever (docs/mpi-io.rst): this client has nothing to drop.
+    ceph_unmount 1
+    ceph_mount 1
+    must at 1 "$convert" read "$CASE_DIR/plain" "$mnt/alone"
+    must at 0 "$convert" over "$CASE_DIR/plain.2" "$mnt/alone"
+    kill $opener
+    wait $opener || true
+    must at 1 "$convert" read "$CASE_DIR/plain.2" "$mnt/alone"
+    must on 1 mpicrypt file decrypt "$mnt/alone" "$CASE_DIR/back" --keystore-dir "$CASE_DIR/keys"
+    must cmp "$CASE_DIR/back" "$CASE_DIR/plain.2"
+
+    echo "--- to another file system, and back"
+    must on 1 mv "$mnt/alone" "$CASE_DIR/moved"
+    must both "$convert" read "$CASE_DIR/plain.2" "$CASE_DIR/moved"
+    must on 1 mv "$CASE_DIR/moved" "$mnt/alone"
+    must both "$convert" read "$CASE_DIR/plain.2" "$mnt/alone"
+
+    echo "--- without the kernel's page cache"
+    for n in 0 1; do
+        must on $n umount "$mnt"
+        wait "${CEPH_PID[$n.ceph-fuse]}" || true
+        ceph_mount $n --fuse-disable-pagecache=true
+    done
+    refused "writers on several nodes: NOT safe: node1 could lock a part of a range that node0 had locked"
+    one_writer
+
+    echo "--- the store changes a byte of what node1 has never read"
+    must one "$convert" write "$CASE_DIR/plain" "$mnt/changed"
+    must on 0 sync "$mnt/changed"
+    changed_in_store "$mnt/changed"
+    must_refuse "is not what a holder of the key wrote" at 1 "$convert" read "$CASE_DIR/plain" "$mnt/changed"
+}
+
+"$1"

@@ -2,7 +2,7 @@
 #
 # Any user who may read a file can lock it.  A job and mpicrypt report that after 10 seconds, with the process, and go
 # on when the lock is released; or the call fails after fs_crypt_lock_timeout.  A file system that drops locks when any
-# descriptor is closed is refused; so is one whose nodes keep old pages, to several nodes.  What a killed
+# descriptor is closed is refused; so are ones whose nodes keep old pages, or lose parts of locks, to several nodes.  What a killed
 # maker left is emptied by a writer, unless it is in use or has lost its name.
 . "$SRC/tests/io/common.sh"
 
@@ -69,6 +69,12 @@ must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE
 keeping() { run_io 2 "$@" env LD_PRELOAD="$CASE_DIR/keeper.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
 must_refuse 'a node does not see what other nodes wrote' keeping --map-by node
 must keeping
+must in_variant gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/merger.so" "$SRC/tests/io/preload/merger.c" -ldl
+merging() { run_io 2 "$@" env LD_PRELOAD="$CASE_DIR/merger.so" "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"; }
+must_refuse 'a part of a range that another node has locked is free' merging --map-by node
+must merging --host node0:2 --mca fs_crypt_seal 1 > out 2>&1
+cat out
+! grep -q '^merger: locked again' out || fail "a job locks what it has locked"
 must run_io 2 "$program" write "$CASE_DIR/plain" "$CASE_DIR/file"
 
 odd=$(mpi_program io odd)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
 # doctor_path.sh [hang]: the verdicts of mpicrypt doctor --path, on file systems that are one for all nodes, and on FUSE,
-# where each node has locks of its own, or sizes; nothing is left, whoever ends early.  hang: a file system
+# where each node has locks of its own, or sizes, or loses locks; nothing is left, whoever ends early.  hang: a file system
 # that does not answer.
 set -eu
 . "$SRC/tests/lib.sh"
@@ -69,6 +69,12 @@ faulty="-x LD_PRELOAD=$CASE_DIR/stale.so -x FAULTY_NODE=node1 -x FAULT"
 words="$faulty=size"
 verdict 1 "reading:ok writer:ok one-node:ok nodes:fail" \
     "writers on several nodes: NOT safe: node1 read an old size after node0's write, under the lock"
+
+echo "a file system that loses a part of a range of locks"
+must gcc -O2 -Wall -Wextra -Werror -shared -fPIC -o "$CASE_DIR/merger.so" "$SRC/tests/io/preload/merger.c" -ldl
+words="-x LD_PRELOAD=$CASE_DIR/merger.so"
+verdict 1 "reading:ok writer:ok one-node:ok nodes:fail" \
+    "writers on several nodes: NOT safe: node1 could lock a part of a range that node0 had locked"
 
 echo "what is not safe is forbidden to jobs, and what is safe is not permitted"
 echo "pml = ob1" > "$CASE_DIR/params.conf"

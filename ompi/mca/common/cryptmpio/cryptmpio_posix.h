@@ -120,6 +120,12 @@ int ompi_common_cryptmpio_posix_lock_stays(const ompi_common_cryptmpio_posix_t *
 /* Are these bytes free of others' locks, shared or exclusive? */
 int ompi_common_cryptmpio_posix_locked(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, uint64_t bytes, bool *is_free);
 
+/* ---- ranges of locks, in a file of their own (cryptmpio_posix_ranges.c) ---- */
+
+int ompi_common_cryptmpio_posix_ranges_take(ompi_common_cryptmpio_posix_t *posix);
+/* Does another process, which has taken them, have these locks, and no more? */
+int ompi_common_cryptmpio_posix_ranges_test(ompi_common_cryptmpio_posix_t *posix, bool *right);
+
 /* ---- what a node sees of others' writes (cryptmpio_posix_pages.c) ---- */
 
 #define OMPI_CRYPTMPIO_PAGES_MAX 4      /* values */

@@ -9,8 +9,9 @@
  *     rank 0  lock the file, close another descriptor of it, still locked? |
  *     others                                                               | taken?
  *
- *     rank 0  write 1 |      | lock, write 2, unlock |            | lock, write 3, unlock |            | delete
- *     others          | read |                       | lock, read |                       | lock, read |     in .mpicrypt-probe.NUMBER
+ *     rank 0  write 1, lock ranges |             | lock, write 2, unlock |            | lock, write 3, unlock |            | delete
+ *     others                       | read, taken? |                      | lock, read |                       | lock, read |
+ *                                                                                                       in .mpicrypt-probe.NUMBER
  *
  * The second write changes nothing but bytes, not even the time of the last change: a node that goes by size and time
  * to tell whether its cached pages are old (FUSE) keeps them, as it would if the other node's clock were behind.  The
@@ -75,6 +76,17 @@ static int failed(const ompi_common_cryptmpio_file_t *state, bool right)
     return right ? MPI_SUCCESS : ompi_common_cryptmpio_show_errno(state, 0 == state->fh->f_rank ? "file-failed" : "file-stale", errno);
 }
 
+static int ranges_taken(const ompi_common_cryptmpio_file_t *state, ompi_common_cryptmpio_posix_t *probe)
+{
+    opal_crypt_why_t why;
+    bool right = false;
+
+    return OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_ranges_test(probe, &right) ? ompi_common_cryptmpio_show_errno(state, "file-locks", errno)
+           : right ? MPI_SUCCESS
+           : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_LIBRARY, "file-locks",
+                                                                 "a part of a range that another node has locked is free, or what it has unlocked is not"), &why);
+}
+
 /* In the file's directory, a name that nobody else has.  (The file's own may have 255 bytes.) */
 static void name_probe(const ompi_common_cryptmpio_file_t *state, uint64_t number, char name[NAME_BYTES])
 {
@@ -113,6 +125,9 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
             number = 0;
         }
         error = made ? failed(state, locked(&probe, true, 1)) : MPI_SUCCESS;
+        if (made && MPI_SUCCESS == error && OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_ranges_take(&probe)) {
+            error = ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
+        }
         number = MPI_SUCCESS == error ? number : 0;
     }
     error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &number, sizeof(number)) ? error : MPI_ERR_INTERN;
@@ -120,6 +135,7 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
     if (MPI_SUCCESS == error && 0 != number && !root) {
         name_probe(state, number, name);
         error = failed(state, open_probe(state, name, 0, &probe) && locked(&probe, false, 1));
+        error = MPI_SUCCESS == error ? ranges_taken(state, &probe) : error;
     }
     error = ompi_common_cryptmpio_agree(state->fh, error);
     for (uint8_t step = 2; MPI_SUCCESS == error && 0 != number && step <= STEPS; ++step) {

@@ -156,6 +156,7 @@ static void test_all(void)
             go_through(MPICRYPT_PATH_ATTRIBUTES, leader[way * i], leader[i - way * i]);
         }
         if (i > 0) {
+            go_through(MPICRYPT_PATH_RANGES, leader[0], leader[i]);
             go_through(MPICRYPT_PATH_NODES, leader[i], leader[i]);
         }
     }

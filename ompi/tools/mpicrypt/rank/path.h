@@ -17,10 +17,10 @@
 enum { MPICRYPT_PATH_RACERS = 256 };
 
 /* Lists of steps for one process or two sides, which may be the same process.  What is wrong spoils a verdict, or makes another row of
- * the report, of the list's name; RACE, for all at once, and what comes before it spoil NODES. */
+ * the report, of the list's name; RANGES, and RACE, for all at once, and what comes before it spoil NODES. */
 enum { MPICRYPT_PATH_READING, MPICRYPT_PATH_ONE_WRITER, MPICRYPT_PATH_ONE_NODE, MPICRYPT_PATH_NODES, MPICRYPT_PATH_VERDICTS,
        MPICRYPT_PATH_ATTRIBUTES = MPICRYPT_PATH_VERDICTS, MPICRYPT_PATH_LEFT, MPICRYPT_PATH_UNUSABLE, MPICRYPT_PATH_ROWS,
-       MPICRYPT_PATH_START = MPICRYPT_PATH_ROWS, MPICRYPT_PATH_RACE };
+       MPICRYPT_PATH_RANGES = MPICRYPT_PATH_ROWS, MPICRYPT_PATH_START, MPICRYPT_PATH_RACE };
 
 typedef struct mpicrypt_path_order {
     int step, index, rounds;            /* index: of the node */

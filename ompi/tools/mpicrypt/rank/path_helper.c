@@ -175,6 +175,15 @@ STEP(excluded)
            ? OMPI_CRYPTMPIO_SEEN_ERROR : is_free || got ? WRONG : RIGHT;
 }
 
+STEP(ranges) { return SEEN(OPAL_CRYPT_OK == ompi_common_cryptmpio_posix_ranges_take(file)); }
+
+STEP(ranges_taken)
+{
+    bool right = false;
+
+    return OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_ranges_test(file, &right) ? OMPI_CRYPTMPIO_SEEN_ERROR : right ? RIGHT : WRONG;
+}
+
 STEP(put) { return (int) ompi_common_cryptmpio_posix_pages_locked(file, true, (uint8_t) value); }
 STEP(get) { return (int) ompi_common_cryptmpio_posix_pages_locked(file, false, (uint8_t) value); }
 
@@ -260,6 +269,12 @@ const mpicrypt_path_step_t mpicrypt_path_steps[] = {
     {MPICRYPT_PATH_NODES, 1, path_get, 2, "read under a lock", OTHER},
     {MPICRYPT_PATH_NODES, 1, path_put, 3, "write under a lock", OWN},
     {MPICRYPT_PATH_NODES, 0, path_get, 3, "read under a lock", OTHER},
+
+    {MPICRYPT_PATH_RANGES, 0, path_create, 0, "create a file", NULL},
+    {MPICRYPT_PATH_RANGES, 1, path_join, 0, "open a file", NULL},
+    {MPICRYPT_PATH_RANGES, 0, path_ranges, 0, "lock and unlock ranges", NULL},
+    {MPICRYPT_PATH_RANGES, 1, path_ranges_taken, 0, "test locks of ranges",
+     "could lock a part of a range that %s had locked, or could not lock what it had unlocked"},
 
     {MPICRYPT_PATH_READING, 0, path_create, 0, "create a file", NULL},
     {MPICRYPT_PATH_READING, 0, path_save, 1, "write a file", OWN},
