@@ -5,6 +5,8 @@
 #   writers    Files that several nodes write are refused, since the server loses locks of ranges; and with the kernel's page cache
 #              nodes keep pages that others overwrite.  What one node writes the others read later, also if they kept pages of it.
 #              What the store changed is found.
+#   failures   One node writes: processes are killed, servers are killed and start again, the node is cut off, its client killed
+#              or evicted, and the pool is full.
 . "$SRC/tests/io/common.sh"
 . "$SRC/tests/io/ceph_up.sh"
 
@@ -102,6 +104,77 @@ signal.pause()" "$mnt/alone" "$CASE_DIR/open" & opener=$!
     must on 0 sync "$mnt/changed"
     changed_in_store "$mnt/changed"
     must_refuse "is not what a holder of the key wrote" at 1 "$convert" read "$CASE_DIR/plain" "$mnt/changed"
+}
+
+# interrupted WHAT COMMAND...: a storm goes on after the command, and its file is right.
+seed=0
+interrupted() {
+    echo "--- $1"; shift
+    storm_begin "$CASE_DIR/storm" $((++seed))
+    "$@"
+    storm_goes_on "$CASE_DIR/storm"
+    storm_end "$CASE_DIR/storm"
+    storm_check "$CASE_DIR/storm"
+}
+again() { ceph_kill 2 ceph-$1; ceph_start $1; }
+cut_off() {
+    vcluster net switch ip link set port0 down
+    sleep 10
+    vcluster net switch ip link set port0 up
+}
+ends() { ! wait "$1" || fail "it did not fail"; }
+
+failures() {
+    . "$SRC/tests/io/storms.sh"
+    storm_on=(--host node0:4)
+    ceph_up bluestore
+    keys_in "$CASE_DIR/keys" lab other
+    for n in 0 1; do ceph_mount $n; done
+    # The shortest that the servers allow; with 60 and 300 seconds, the default, others wait longer for the locks of a client that is gone.
+    must ceph fs set shared session_timeout 30
+    must ceph fs set shared session_autoclose 30
+
+    echo "--- processes are killed"
+    storm_kills 6 5 "$mnt"
+    storm_directory "$CASE_DIR/storm" "$mnt/storm"
+    for server in osd mds mon; do interrupted "a server is killed, and starts again: $server" again $server; done
+    interrupted "the node is cut off for 10 seconds" cut_off
+
+    echo "--- the client is killed, with what it had not sent: its job fails, and another one goes on once the server has dropped its locks"
+    export OMPI_MCA_fs_crypt_durable=1
+    storm_begin "$CASE_DIR/storm" $((++seed))
+    ceph_unmount 0
+    ends $storm_job
+    storm_gone "$CASE_DIR/storm"
+    ceph_mount 0
+    storm_check "$CASE_DIR/storm" lost=1
+    unset OMPI_MCA_fs_crypt_durable
+
+    echo "--- a client is evicted, as after a longer cut: its job fails, and the other node has the file"
+    holding 1 "$mnt/held"
+    must_refuse "Another node has this encrypted file open" at 0 "$hold" "$mnt/held"
+    must ceph tell mds.a client evict client_metadata.hostname=node1
+    must at 0 "$hold" "$mnt/held"
+    must_fail release
+    cat "$CASE_DIR/held"
+    must at 0 "$hold" "$mnt/held"
+    ceph_unmount 1
+    ceph_mount 1
+
+    echo "--- the pool is full"
+    must one "$convert" write "$CASE_DIR/plain" "$mnt/before"
+    holding 1 "$mnt/held"
+    must ceph osd pool set-quota data max_objects 1
+    ceph_until 2 ceph-mgr ceph_is POOL_FULL health detail
+    must_fail release
+    cat "$CASE_DIR/held"
+    grep -q "No space left on device" "$CASE_DIR/held" || fail "it does not say why"
+    must_refuse "No space left on device" one "$convert" write "$CASE_DIR/plain" "$mnt/full"
+    must both "$convert" read "$CASE_DIR/plain" "$mnt/before"
+    must ceph osd pool set-quota data max_objects 0
+    while ceph_is POOL_FULL health detail; do sleep 0.2; done
+    must one "$convert" write "$CASE_DIR/plain" "$mnt/full"
+    must both "$convert" read "$CASE_DIR/plain" "$mnt/full"
 }
 
 "$1"
