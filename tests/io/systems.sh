@@ -3,7 +3,7 @@
 # systems.sh KIND...: file systems of these kinds, one mount for all nodes: ext4,
 # xfs and btrfs (in a file, on a loop device), tmpfs, and ramfs, which has no
 # extended attributes.  On each, files are written, read by other numbers of
-# processes, tampered with, and moved.
+# processes, tampered with, and moved, also to the next one.
 . "$SRC/tests/io/common.sh"
 
 [ "$(id -u)" = 0 ] || skip "only root can mount"
@@ -41,7 +41,9 @@ keys_in "$CASE_DIR/keys" lab other
 roundtrip=$(mpi_program io roundtrip) tamper=$(mpi_program io tamper) convert=$(mpi_program io convert)
 together=$(mpi_program io together)
 head -c 100000 /dev/urandom > "$CASE_DIR/plain"
-for directory in "${mounts[@]}"; do
+directory=$CASE_DIR
+for next in "${mounts[@]}"; do
+    before=$directory directory=$next
     echo "--- ${directory##*/mnt.} ($(stat -f -c %T "$directory"))"
     must run_io 4 "$roundtrip" "$directory" cases=12 seed=4
     must run_io 4 "$tamper" "$directory" sealed
@@ -55,5 +57,6 @@ except OSError as e: print('attribute:', e.strerror)" "$directory/file"
     must run_io 3 "$convert" read "$CASE_DIR/plain" "$directory/file"
     must mv "$directory/file" "$directory/moved"
     must run_io 1 "$convert" read "$CASE_DIR/plain" "$directory/moved"
+    [ ! -e "$before/moved" ] || { must mv "$before/moved" "$directory/from"; must run_io 2 "$convert" read "$CASE_DIR/plain" "$directory/from"; }
 done
 echo "on $tried of $# kinds"
