@@ -55,6 +55,11 @@ static const mpicrypt_option_t options[] = {
     {NULL, MPICRYPT_FLAG, NULL, NULL, NULL, NULL}
 };
 
+static bool has_directories(void)
+{
+    return directories.count > 1 || (1 == directories.count && 0 != strcmp(directories.value[0], "-"));
+}
+
 /* ---- starting ---- */
 
 static void make_command(const char *verb, mpicrypt_words_t *command)
@@ -72,13 +77,8 @@ static void make_command(const char *verb, mpicrypt_words_t *command)
     if (0 == strcmp(verb, "path")) {
         mpicrypt_words_add(command, "--io-dir=%s", path);
     }
-    if (0 != strcmp(verb, "check")) {
+    if (0 != strcmp(verb, "check") || !has_directories()) {
         return;
-    }
-    for (int i = 0; i < directories.count; ++i) {
-        if (directories.count == 1 && 0 == strcmp(directories.value[0], "-")) {
-            return;
-        }
     }
     char list[8192] = "";
     for (int i = 0; i < directories.count; ++i) {
@@ -278,9 +278,6 @@ static int test_path(mpicrypt_findings_t *findings)
 
 static int examine(mpicrypt_findings_t *findings)
 {
-    if (NULL != forbid && NULL == path) {
-        return mpicrypt_error(MPICRYPT_USAGE, "--forbid is for --path");
-    }
     if (NULL == mpirun) {
         here = true;
         mpirun = "mpirun";
@@ -313,6 +310,12 @@ static int run(int operand_count, char **operands)
 
     (void) operand_count;
     (void) operands;
+    if (has_directories() + (NULL != path) + fabric > 1) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--dir, --path and --fabric do not go together");
+    }
+    if (NULL != forbid && NULL == path) {
+        return mpicrypt_error(MPICRYPT_USAGE, "--forbid is for --path");
+    }
     int rc = mpicrypt_mpi_program(program, &program);
     if (MPICRYPT_OK == rc && fabric) {
         const char *words[] = {NULL == mpirun ? "" : mpirun, NULL == mapping ? "" : mapping, program, json ? "json" : ""};
@@ -341,7 +344,7 @@ static int run(int operand_count, char **operands)
 const mpicrypt_verb_t mpicrypt_doctor_verb = {
     .name = "doctor",
     .summary = "check whether encrypted jobs can run on these nodes",
-    .synopsis = "[--mpirun COMMAND] [--dir LIST | --path DIR] [OPTION]...",
+    .synopsis = "[--mpirun COMMAND] [--dir LIST | --path DIR | --fabric] [OPTION]...",
     .description =
         "Checks what an encrypted job started from here needs, with its parameters, and names a remedy for each "
         "failure: version and components of ompi-crypt and where Open MPI looks for them, misspelt parameters and "
