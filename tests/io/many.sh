@@ -380,7 +380,7 @@ END_SH
 for threads in 1 2; do
     for when in pwritev renameat2 fchmod; do
         fresh plain
-        status 143 env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/victims/" STEP_HOW=do STEP_DO=". ./signal.sh" WHEN=$when \
+        status 143 in_variant env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/victims/" STEP_HOW=do STEP_DO=". ./signal.sh" WHEN=$when \
             mpicrypt file encrypt --recursive --in-place --threads $threads "$(here victims)" --label lab --keystore-dir "$CASE_DIR/keys"
         complained "mpicrypt file: interrupted: run the same command again to finish"
         [ -z "$(parts victims)" ] || fail "left: $(parts victims)"
@@ -406,7 +406,7 @@ assert process.wait() == 0, process.returncode
 sys.stdout.buffer.write(said)
 END_PYTHON
 # Each step of the first file takes longer than the line is left alone.
-slowly() { env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/victims/1" STEP_HOW=do STEP_DO="sleep 0.3" "$@"; }
+slowly() { in_variant env LD_PRELOAD="$CASE_DIR/steps.so" STEP_FILE="$CASE_DIR/victims/1" STEP_HOW=do STEP_DO="sleep 0.3" "$@"; }
 rekey=(mpicrypt file rekey --recursive --threads 1 "$(here victims)" --keystore-dir "$CASE_DIR/keys")
 fresh encrypted
 slowly python3 terminal.py "${rekey[@]}" > said || fail "status $?: rekey on a terminal"
