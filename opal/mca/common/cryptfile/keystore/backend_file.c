@@ -4,7 +4,7 @@
  * The backend `file`: one file LABEL.VERSION for each key, mode 0600 (cryptfile/keystore/key_file.c).
  *
  * The key is in secret memory from the time it is read to the end of the one
- * call that uses it.
+ * call that uses it, which reads it once.
  */
 #include "key_file.h"
 #include "opal/mca/common/crypt/base/library.h"
@@ -29,15 +29,35 @@ static void close_file(opal_cryptfile_keystore_t *keystore)
 
 /* ---- reading ---- */
 
+/* A call that wraps or unwraps reads the file once: the key that it uses is that of the record that it checked. */
+static int load_kept(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version, opal_cryptfile_key_file_t **content,
+                     opal_crypt_why_t *why)
+{
+    opal_cryptfile_key_file_t *kept = keystore->kept;
+
+    if (NULL != kept && version == kept->record.version && 0 == strcmp(label, kept->record.label)) {
+        keystore->kept = NULL;          /* let_go gives it back */
+        *content = kept;
+        return OPAL_CRYPT_OK;
+    }
+    return opal_cryptfile_key_file_load(keystore, label, version, content, why);
+}
+
+static void let_go(opal_cryptfile_keystore_t *keystore, opal_cryptfile_key_file_t *content)
+{
+    opal_crypt_secmem_free(keystore->keeps ? keystore->kept : content);
+    keystore->kept = keystore->keeps ? content : NULL;
+}
+
 static int file_read_record(opal_cryptfile_keystore_t *keystore, const char *label, uint16_t version,
                             opal_cryptfile_keystore_record_t *record, opal_crypt_why_t *why)
 {
     opal_cryptfile_key_file_t *content;
-    int rc = opal_cryptfile_key_file_load(keystore, label, version, &content, why);
+    int rc = load_kept(keystore, label, version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         *record = content->record;
-        opal_crypt_secmem_free(content);
+        let_go(keystore, content);
     }
     return rc;
 }
@@ -147,11 +167,11 @@ static int file_wrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile_k
                      const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES], uint8_t *wrapped, opal_crypt_why_t *why)
 {
     opal_cryptfile_key_file_t *content;
-    int rc = opal_cryptfile_key_file_load(keystore, record->label, record->version, &content, why);
+    int rc = load_kept(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         rc = opal_cryptfile_rfc3394_wrap(content->key, data_key, wrapped);
-        opal_crypt_secmem_free(content);
+        let_go(keystore, content);
     }
     return rc;
 }
@@ -160,14 +180,14 @@ static int file_unwrap(opal_cryptfile_keystore_t *keystore, const opal_cryptfile
                        const opal_cryptfile_unwrap_t *blobs, size_t count, size_t *which, opal_crypt_why_t *why)
 {
     opal_cryptfile_key_file_t *content;
-    int rc = opal_cryptfile_key_file_load(keystore, record->label, record->version, &content, why);
+    int rc = load_kept(keystore, record->label, record->version, &content, why);
 
     if (OPAL_CRYPT_OK == rc) {
         for (*which = 0; OPAL_CRYPT_OK == rc && *which < count; *which += OPAL_CRYPT_OK == rc) {
             rc = opal_cryptfile_rfc3394_unwrap(content->key, blobs[*which].wrapped->blob + OPAL_CRYPTFILE_BLOB_WRAPPED_AT,
                                                blobs[*which].data_key);
         }
-        opal_crypt_secmem_free(content);
+        let_go(keystore, content);
         if (OPAL_CRYPT_ERR_AUTH == rc) {
             opal_crypt_refuse(why, rc, "keystore-unwrap", "%s, version %u", record->label, record->version);
         }

@@ -96,6 +96,20 @@ int opal_cryptfile_wrapped_recover(const opal_cryptfile_wrapped_t *wrapped, cons
 
 /* ---- wrap and unwrap ---- */
 
+static void enter_call(opal_cryptfile_keystore_t *keystore)
+{
+    pthread_mutex_lock(&keystore->lock);
+    keystore->keeps = true;
+}
+
+static void leave_call(opal_cryptfile_keystore_t *keystore)
+{
+    opal_crypt_secmem_free(keystore->kept);
+    keystore->kept = NULL;
+    keystore->keeps = false;
+    pthread_mutex_unlock(&keystore->lock);
+}
+
 enum { NAMES_BYTES = 2 * OPAL_CRYPTFILE_KEY_TEXT_BYTES + 64 };
 
 /* The key that a file needs and, if the keystore has another one under that name (`record`, if not NULL), both. */
@@ -164,13 +178,13 @@ int opal_cryptfile_keystore_wrap(opal_cryptfile_keystore_t *keystore, const char
                                  const uint8_t *uuid, const uint8_t data_key[OPAL_CRYPTFILE_DATA_KEY_BYTES],
                                  opal_cryptfile_wrapped_t *wrapped, opal_crypt_why_t *why)
 {
-    pthread_mutex_lock(&keystore->lock);
+    enter_call(keystore);
     memset(wrapped, 0, sizeof(*wrapped));
     int rc = blob_wrap(keystore, label, uuid, data_key, wrapped, why);
     if (OPAL_CRYPT_OK != rc) {
         memset(wrapped, 0, sizeof(*wrapped));
     }
-    pthread_mutex_unlock(&keystore->lock);
+    leave_call(keystore);
     return rc;
 }
 
@@ -259,7 +273,7 @@ int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, cons
                                        const uint8_t *uuid, const opal_cryptfile_unwrap_t *blobs, size_t count,
                                        size_t *which, opal_cryptfile_grant_t *grant, opal_crypt_why_t *why)
 {
-    pthread_mutex_lock(&keystore->lock);
+    enter_call(keystore);
     int rc = 0 == count ? OPAL_CRYPT_ERR_LIBRARY : blob_unwrap(keystore, label, uuid, blobs, count, which, grant, why);
     if (OPAL_CRYPT_OK != rc) {
         for (size_t i = 0; i < count; ++i) {
@@ -267,7 +281,7 @@ int opal_cryptfile_keystore_unwrap_all(opal_cryptfile_keystore_t *keystore, cons
         }
         *grant = OPAL_CRYPTFILE_GRANT_NONE;
     }
-    pthread_mutex_unlock(&keystore->lock);
+    leave_call(keystore);
     return rc;
 }
 
@@ -301,10 +315,10 @@ int opal_cryptfile_keystore_agrees(opal_cryptfile_keystore_t *keystore, const ch
 {
     uint16_t version = 0;
 
-    pthread_mutex_lock(&keystore->lock);
+    enter_call(keystore);
     int rc = agrees(keystore, label, wrapped, data_key, &version);
     (void) opal_cryptfile_keystore_log(keystore, "compare", label, version, uuid,
                                        OPAL_CRYPT_OK == rc ? NULL : OPAL_CRYPT_ERR_AUTH == rc ? "another key" : "no such key", NULL);
-    pthread_mutex_unlock(&keystore->lock);
+    leave_call(keystore);
     return rc;
 }

@@ -70,6 +70,8 @@ struct opal_cryptfile_keystore {
     int log_fd;
     int change_fd;                  /* the file that is locked for a change; -1: without locks */
     uint8_t *machine_key;           /* secret memory, or NULL */
+    bool keeps;                     /* in a call that wraps or unwraps: what `file` reads is kept in `kept` until it ends */
+    struct opal_cryptfile_key_file *kept;
     void *token;                    /* pkcs11, vault: its state */
 };
 
