@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/crypt/base/le.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
@@ -69,6 +70,26 @@ int ompi_common_cryptmpio_agree(const ompio_file_t *fh, int error)
     bool any = false;
 
     return ompi_common_cryptmpio_agree_any(fh, error, &any);
+}
+
+void ompi_common_cryptmpio_say(int value, int says[OMPI_CRYPTMPIO_SAYS])
+{
+    says[0] = value;
+    says[1] = INT_MAX - value;
+}
+
+bool ompi_common_cryptmpio_said_alike(const int says[OMPI_CRYPTMPIO_SAYS]) { return INT_MAX - says[1] == says[0]; }
+
+void ompi_common_cryptmpio_say_hash(const uint8_t *hash, int says[OMPI_CRYPTMPIO_SAYS_HASH])
+{
+    for (int i = 0; i < OMPI_CRYPTMPIO_SAYS_HASH; i += OMPI_CRYPTMPIO_SAYS) {
+        ompi_common_cryptmpio_say((int) (opal_crypt_le_get32(hash + 2 * i) & INT_MAX), says + i);
+    }
+}
+
+bool ompi_common_cryptmpio_said_alike_hash(const int says[OMPI_CRYPTMPIO_SAYS_HASH])
+{
+    return ompi_common_cryptmpio_said_alike(says) && ompi_common_cryptmpio_said_alike(says + OMPI_CRYPTMPIO_SAYS);
 }
 
 int ompi_common_cryptmpio_rank_as_value(const ompio_file_t *fh, int says) { return says > 0 ? says * fh->f_size - fh->f_rank : 0; }

@@ -37,6 +37,13 @@ int ompi_common_cryptmpio_agree_any(const ompio_file_t *fh, int error, bool *any
 /* The same, and the largest of each value, of which no process has one less than 0. */
 enum { OMPI_CRYPTMPIO_VALUES_MAX = 8 };
 int ompi_common_cryptmpio_agree_values(const ompio_file_t *fh, int error, int *values, int count);
+/* Among these values, one of which to know whether it was the same on every process: the largest and the smallest are.
+ * Or so 62 bits of a hash. */
+enum { OMPI_CRYPTMPIO_SAYS = 2, OMPI_CRYPTMPIO_SAYS_HASH = 4 };
+void ompi_common_cryptmpio_say(int value, int says[OMPI_CRYPTMPIO_SAYS]);
+bool ompi_common_cryptmpio_said_alike(const int says[OMPI_CRYPTMPIO_SAYS]);
+void ompi_common_cryptmpio_say_hash(const uint8_t *hash, int says[OMPI_CRYPTMPIO_SAYS_HASH]);
+bool ompi_common_cryptmpio_said_alike_hash(const int says[OMPI_CRYPTMPIO_SAYS_HASH]);
 int ompi_common_cryptmpio_bcast(const ompio_file_t *fh, int root, void *bytes, size_t count);
 int ompi_common_cryptmpio_bcast_flag(const ompio_file_t *fh, bool *flag);      /* of rank 0 */
 /* An MPI error code from another process; MPI_ERR_INTERN if it is invalid.  (One too large is just unknown to MPI.) */

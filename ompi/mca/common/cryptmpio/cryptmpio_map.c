@@ -354,19 +354,26 @@ int ompi_common_cryptmpio_add_default(ompi_common_cryptmpio_file_t *state, const
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error)
 {
     opal_crypt_why_t why = {.topic = NULL};
-    bool has = false;
-    uint8_t *all = NULL;
-    int *counts = NULL;
+    const opal_crypt_input_t piece = {asks, ask_bytes};
+    uint8_t *all = NULL, hash[OPAL_CRYPT_HASH_BYTES] = {0};
+    int *counts = NULL, says[OMPI_CRYPTMPIO_SAYS_HASH];
     size_t total = 0;
+    bool has = false;
 
     if (MPI_SUCCESS == error) {
         error = ompi_common_cryptmpio_usable(state);
     }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
-    if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, asks, ask_bytes, &all, &counts)) {
+    if (MPI_SUCCESS == error) {
+        error = ompi_common_cryptmpio_error(opal_crypt_sha256(&piece, 1, hash), 0);
+    }
+    ompi_common_cryptmpio_say_hash(hash, says);
+    error = ompi_common_cryptmpio_agree_values(state->fh, error, says, OMPI_CRYPTMPIO_SAYS_HASH);
+    if (MPI_SUCCESS == error && ompi_common_cryptmpio_said_alike_hash(says)) {
+        total = ask_bytes;              /* mostly, all ask for the same: each has it */
+    } else if (MPI_SUCCESS == error && OMPI_SUCCESS != ompi_common_cryptmpio_gather(state->fh, asks, ask_bytes, &all, &counts)) {
         error = MPI_ERR_INTERN;
     }
-    for (int r = 0; MPI_SUCCESS == error && r < state->fh->f_size; ++r) {
+    for (int r = 0; MPI_SUCCESS == error && NULL != counts && r < state->fh->f_size; ++r) {
         total += (size_t) counts[r];
     }
     if (MPI_SUCCESS == error && total > 0 && !state->encrypted && !state->making && state->posix.may_write) {
@@ -380,7 +387,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
     }
     if (MPI_SUCCESS == error && total > 0) {
         /* A new file's default map is replaced by what the program asks for. */
-        error = add_and_seal(state, all, total, !state->encrypted || (state->fresh && !has), ompi_common_cryptmpio_is_made(state) && !has);
+        error = add_and_seal(state, NULL == all ? asks : all, total, !state->encrypted || (state->fresh && !has), ompi_common_cryptmpio_is_made(state) && !has);
         state->fresh = state->fresh && MPI_SUCCESS != error;
     }
     ompi_common_cryptmpio_abandon(state);
