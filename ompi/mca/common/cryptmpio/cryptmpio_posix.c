@@ -18,6 +18,7 @@
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "opal/mca/common/crypt/base/secret_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -242,6 +243,12 @@ static int posix_wait_once(opal_cryptfile_storage_t *storage, uint64_t at, opal_
 int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got)
 {
     return try_lock(&posix->super, at, 1, exclusive, got);
+}
+
+int ompi_common_cryptmpio_posix_share_now(const ompi_common_cryptmpio_posix_t *posix, bool writes, bool *got)
+{
+    static_assert(OMPI_CRYPTMPIO_LOCK_WRITERS + 1 == OMPI_CRYPTMPIO_LOCK_USE, "one range for both");
+    return try_lock(&posix->super, writes ? OMPI_CRYPTMPIO_LOCK_WRITERS : OMPI_CRYPTMPIO_LOCK_USE, writes ? 2 : 1, false, got);
 }
 
 /* No other lock there conflicts with one of this type. */

@@ -74,6 +74,9 @@ const char *ompi_common_cryptmpio_posix_why_not(ompi_common_cryptmpio_use_t use)
 
 /* Does that path lead to the open file? */
 bool ompi_common_cryptmpio_posix_is_at(int fd, const char *path);
+/* The path of the open file behind all links, malloc'd: as the kernel has it or, if that does not lead there, as `path` does.  NULL:
+ * neither. */
+char *ompi_common_cryptmpio_posix_real_path(int fd, const char *path);
 
 /* Wait until no other process is making the file, and keep others from it: a process that may only read keeps out makers,
  * but not other readers.  *there: the path still leads to the file.  ERR_STORAGE with errno: there are no locks. */
@@ -109,6 +112,8 @@ int ompi_common_cryptmpio_posix_refresh(ompi_common_cryptmpio_posix_t *posix);
 
 /* Lock one byte if no conflicting lock exists. */
 int ompi_common_cryptmpio_posix_lock_now(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool exclusive, bool *got);
+/* The shared locks of a user, all at once or none: on USE and, to write, on WRITERS beside it. */
+int ompi_common_cryptmpio_posix_share_now(const ompi_common_cryptmpio_posix_t *posix, bool writes, bool *got);
 
 /* Could another process lock this byte now? */
 int ompi_common_cryptmpio_posix_lock_test(const ompi_common_cryptmpio_posix_t *posix, uint64_t at, bool *is_free);

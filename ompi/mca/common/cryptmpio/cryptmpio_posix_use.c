@@ -21,7 +21,12 @@
  */
 #include "cryptmpio_posix.h"
 
+#include <linux/limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool ompi_common_cryptmpio_posix_is_at(int fd, const char *path)
 {
@@ -31,15 +36,24 @@ bool ompi_common_cryptmpio_posix_is_at(int fd, const char *path)
            open_one.st_ino == named.st_ino;
 }
 
+/* realpath() has a call to the file system for each directory; the kernel knows the whole path. */
+char *ompi_common_cryptmpio_posix_real_path(int fd, const char *path)
+{
+    char link[64], real[PATH_MAX];
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t bytes = readlink(link, real, sizeof(real) - 1);
+    real[bytes > 0 ? bytes : 0] = '\0';
+    return '/' == real[0] && ompi_common_cryptmpio_posix_is_at(fd, real) ? strdup(real) : realpath(path, NULL);
+}
+
 int ompi_common_cryptmpio_posix_use(const ompi_common_cryptmpio_posix_t *posix, const char *path, bool alone,
                                     ompi_common_cryptmpio_use_t *use)
 {
     bool got = false;
-    int rc = ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_USE, alone, &got);
+    int rc = alone ? ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_USE, true, &got)
+                   : ompi_common_cryptmpio_posix_share_now(posix, posix->may_write, &got);
 
-    if (OPAL_CRYPT_OK == rc && got && posix->may_write && !alone) {
-        rc = ompi_common_cryptmpio_posix_lock_now(posix, OMPI_CRYPTMPIO_LOCK_WRITERS, false, &got);
-    }
     if (OPAL_CRYPT_OK == rc) {
         *use = !got ? OMPI_CRYPTMPIO_USE_BUSY
                : !ompi_common_cryptmpio_posix_is_at(posix->data_fd, path) ? OMPI_CRYPTMPIO_USE_OTHER : OMPI_CRYPTMPIO_USE_OURS;

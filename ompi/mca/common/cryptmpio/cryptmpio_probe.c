@@ -90,10 +90,11 @@ static int ranges_taken(const ompi_common_cryptmpio_file_t *state, ompi_common_c
 /* In the file's directory, a name that nobody else has.  (The file's own may have 255 bytes.) */
 static void name_probe(const ompi_common_cryptmpio_file_t *state, uint64_t number, char name[NAME_BYTES])
 {
-    char real[PATH_MAX];
-    const char *path = NULL == realpath(state->path, real) ? state->path : real, *slash = strrchr(path, '/');
+    char *real = ompi_common_cryptmpio_posix_real_path(state->posix.data_fd, state->path);
+    const char *path = NULL == real ? state->path : real, *slash = strrchr(path, '/');
 
     snprintf(name, NAME_BYTES, "%.*s.mpicrypt-probe.%016" PRIx64, NULL == slash ? 0 : (int) (slash + 1 - path), path, number);
+    free(real);
 }
 
 /* `creating` as for open(2). */

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +42,8 @@ int ompi_common_cryptmpio_show_errno(const ompi_common_cryptmpio_file_t *state, 
  * synced. */
 static void keep_name(ompi_common_cryptmpio_file_t *state)
 {
-    char *real = 0 == state->fh->f_rank && state->posix.may_write ? realpath(state->path, NULL) : NULL;
+    char *real = 0 == state->fh->f_rank && state->posix.may_write
+                     ? ompi_common_cryptmpio_posix_real_path(state->posix.data_fd, state->path) : NULL;
 
     if (NULL != real) {
         free(state->path);
@@ -57,11 +57,11 @@ int ompi_common_cryptmpio_take(ompi_common_cryptmpio_file_t *state)
     ompi_common_cryptmpio_use_t use = OMPI_CRYPTMPIO_USE_OURS;
     opal_crypt_why_t why;
 
-    keep_name(state);
     if (OPAL_CRYPT_OK != ompi_common_cryptmpio_posix_use(&state->posix, state->path, false, &use) && state->posix.may_write) {
         return ompi_common_cryptmpio_show_errno(state, "file-locks", errno);
     }
-    if (OMPI_CRYPTMPIO_USE_OURS == use) {
+    if (OMPI_CRYPTMPIO_USE_OURS == use) {       /* the name that was given leads to it: the kernel's may be another one by now */
+        keep_name(state);
         return MPI_SUCCESS;
     }
     (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-busy", "%s", ompi_common_cryptmpio_posix_why_not(use));
@@ -112,9 +112,8 @@ int ompi_common_cryptmpio_alone(ompi_common_cryptmpio_file_t *state, bool *alone
 static int is_same_file(ompi_common_cryptmpio_file_t *state)
 {
     opal_cryptfile_header_t header;
-    opal_cryptfile_state_t said;
     bool magic;
-    int rc = state->making ? OPAL_CRYPT_OK : opal_cryptfile_beginning_read(&state->posix.super, &magic, &header, &said);
+    int rc = state->making ? OPAL_CRYPT_OK : opal_cryptfile_header_read(&state->posix.super, &magic, &header);
 
     if (OPAL_CRYPT_OK == rc
         && (state->making || (magic && 0 == memcmp(header.uuid, state->beginning.uuid, sizeof(header.uuid))
@@ -206,13 +205,13 @@ static unsigned right_in(const ompi_common_cryptmpio_file_t *state, uint32_t reg
     return NULL == state->keys ? 0 : encrypted ? (unsigned) state->keys[region].grant : 1;
 }
 
-/* Those of every process in every region: are they the same?  Of a few regions, they fit into one number: the largest of all
- * and the smallest of all (negated) are the same.  Not malloc'd: the others would wait for one without memory. */
+/* Those of every process in every region: are they the same?  Of a few regions, they fit into one number.
+ * Not malloc'd: the others would wait for one without memory. */
 static int compare_rights(ompi_common_cryptmpio_file_t *state, int error, uint32_t regions)
 {
-    enum { LOWEST, MOST, LEAST, VALUES, FEW = 15, BITS = 2 };
+    enum { LOWEST, RIGHTS, VALUES = RIGHTS + OMPI_CRYPTMPIO_SAYS, FEW = 15, BITS = 2 };
     uint8_t most[2 * OPAL_CRYPTFILE_REGIONS_MAX];
-    int values[VALUES] = {0};
+    int values[VALUES] = {0}, few = 0;
     bool able = MPI_SUCCESS == error && NULL != state->keys, here = false;
 
     static_assert(OPAL_CRYPTFILE_GRANT_SEAL < 1 << BITS && FEW * BITS < 31, "rights of a few regions fit");
@@ -221,9 +220,9 @@ static int compare_rights(ompi_common_cryptmpio_file_t *state, int error, uint32
         able = able && here;
         most[i] = (uint8_t) right;
         most[regions + i] = (uint8_t) (255 - right);
-        values[MOST] |= i < FEW ? (int) (right << (BITS * i)) : 0;
+        few |= i < FEW ? (int) (right << (BITS * i)) : 0;
     }
-    values[LEAST] = INT_MAX - values[MOST];
+    ompi_common_cryptmpio_say(few, values + RIGHTS);
     /* A process with all keys, or else one with any: extending needs none. */
     values[LOWEST] = ompi_common_cryptmpio_rank_as_value(state->fh, able ? 2 : NULL != state->file ? 1 : 0);
     error = ompi_common_cryptmpio_agree_values(state->fh, error, values, VALUES);
@@ -233,7 +232,7 @@ static int compare_rights(ompi_common_cryptmpio_file_t *state, int error, uint32
     if (MPI_SUCCESS != error) {
         return error;
     }
-    state->uniform = INT_MAX - values[LEAST] == values[MOST];
+    state->uniform = ompi_common_cryptmpio_said_alike(values + RIGHTS);
     for (uint32_t i = FEW; i < regions; ++i) {
         state->uniform = state->uniform && 255 == most[i] + most[regions + i];
     }

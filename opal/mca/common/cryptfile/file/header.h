@@ -91,6 +91,8 @@ int opal_cryptfile_header_choose(const opal_cryptfile_copy_state_t states[OPAL_C
  * of header_parse and state_parse. */
 int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header,
                                   opal_cryptfile_state_t *state);
+/* The same without the state, in one call to the storage: for a file whose state another process has checked. */
+int opal_cryptfile_header_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header);
 /* As much of a place as place_judge wants; malloc'd.  NULL and 0: it has no map. */
 int opal_cryptfile_place_read(opal_cryptfile_storage_t *storage, const opal_cryptfile_header_t *header, unsigned place,
                               uint8_t **bytes, size_t *count);

@@ -19,18 +19,28 @@ static int get_bytes_at(opal_cryptfile_storage_t *storage, uint64_t at, void *by
     return OPAL_CRYPT_OK == rc ? storage->read(storage, &extent, 1) : rc;
 }
 
-int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header,
-                                  opal_cryptfile_state_t *state)
+int opal_cryptfile_header_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header)
 {
-    uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES], said[4];
-    uint64_t end = 0;
+    uint8_t bytes[OPAL_CRYPTFILE_HEADER_BYTES];
     int rc = get_bytes_at(storage, 0, bytes, sizeof(bytes), OPAL_CRYPT_OK);
 
     *magic = OPAL_CRYPT_OK == rc && opal_cryptfile_header_magic(bytes, sizeof(bytes));
     if (!*magic) {
         return OPAL_CRYPT_OK == rc && opal_cryptfile_header_old(bytes, sizeof(bytes)) ? OPAL_CRYPT_ERR_CONFIG : rc;
     }
-    rc = opal_cryptfile_header_parse(bytes, sizeof(bytes), header);
+    return opal_cryptfile_header_parse(bytes, sizeof(bytes), header);
+}
+
+int opal_cryptfile_beginning_read(opal_cryptfile_storage_t *storage, bool *magic, opal_cryptfile_header_t *header,
+                                  opal_cryptfile_state_t *state)
+{
+    uint8_t said[4];
+    uint64_t end = 0;
+    int rc = opal_cryptfile_header_read(storage, magic, header);
+
+    if (!*magic) {
+        return rc;
+    }
     rc = OPAL_CRYPT_OK == rc ? storage->size(storage, &end) : rc;
     rc = OPAL_CRYPT_OK == rc ? get_bytes_at(storage, opal_cryptfile_geometry_seal_at(&header->geometry), said, sizeof(said), rc) : rc;
     return OPAL_CRYPT_OK == rc ? opal_cryptfile_state_parse(said, &header->geometry, end, state) : rc;
