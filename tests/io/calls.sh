@@ -71,8 +71,8 @@ limits() {
         at_most "encrypted, $where, $step, rank 0's calls" "$(of encrypted.$where $step root $column)" "$(($(of none.$where $step root $column) + root))"
         at_most "encrypted, $where, $step, collectives" "$(of encrypted.$where $step other 6)" "$(($(of none.$where $step other 6) + collectives))"
     done <<'ROWS'
-create 4 15 32  85 104 19
-open   4 16 33  39  58 10
+create 4 15 39  85 112 19
+open   4 16 40  39  66 10
 reopen 4 12 12  32  32  9
 close  4  1  1   1   1  0
 write  7 25 25  18  18  0
