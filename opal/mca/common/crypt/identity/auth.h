@@ -40,7 +40,7 @@ typedef struct opal_crypt_auth_method {
     /* Read what the method needs into *state.  `warning` may be filled. */
     int (*open)(const opal_crypt_options_t *options, void **state,
                 opal_crypt_why_t *warning, opal_crypt_why_t *why);
-    void (*close)(void *state);
+    void (*close)(void *state);         /* NULL if open leaves *state NULL */
 
     /* At most `capacity` bytes of authenticator over body. */
     int (*sign)(void *state, const uint8_t *body, size_t body_bytes,

@@ -23,11 +23,6 @@ static int none_open(const opal_crypt_options_t *options, void **state,
     return OPAL_CRYPT_OK;
 }
 
-static void none_close(void *state)
-{
-    (void) state;
-}
-
 static int none_sign(void *state, const uint8_t *body, size_t body_bytes,
                      uint8_t *out, size_t capacity, size_t *bytes, opal_crypt_why_t *why)
 {
@@ -57,7 +52,6 @@ const opal_crypt_auth_method_t opal_crypt_auth_none = {
     .name = "none",
     .configured = none_configured,
     .open = none_open,
-    .close = none_close,
     .sign = none_sign,
     .verify = none_verify,
 };
