@@ -47,7 +47,7 @@ class Frames:
         self.left -= len(content)
 
     def header(self, content):
-        kind, size = content[0], 24 if content[0] == 2 else 8
+        kind, size = content[0], 24 if content[0] in (2, 5) else 8
         refuse(len(content) < size, "a header is cut")
         refuse(self.last or (kind == 3) != self.first, "a frame is out of place")
         self.first = False
@@ -59,10 +59,12 @@ class Frames:
             refuse(any(content[1:8]) or not address or not 1 <= self.left <= 1 << 40 or address + self.left >= 1 << 64, "a put's header")
         elif kind == 3:
             refuse(content[1:3] != b"\1\1" or content[3] > 1 or any(content[4:8]), "a hello")
+        elif kind == 5:
+            refuse(not 1 <= content[1] <= 7 or any(content[2:8]) or not any(content[16:24]), "a join")
         else:
             refuse(kind != 4 or any(content[1:8]), "the header of a frame")
             self.last = True
-        name = {1: "fragments", 2: "puts", 3: "hellos", 4: "lasts"}[kind]
+        name = {1: "fragments", 2: "puts", 3: "hellos", 4: "lasts", 5: "joins"}[kind]
         self.counts[name] = self.counts.get(name, 0) + 1
         return size
 

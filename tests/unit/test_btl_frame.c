@@ -20,6 +20,7 @@ static void headers(void)
         {.type = OPAL_BTL_CRYPT_HELLO},
         {.type = OPAL_BTL_CRYPT_HELLO, .kernel = true},
         {.type = OPAL_BTL_CRYPT_LAST},
+        {.type = OPAL_BTL_CRYPT_JOIN, .rail = 7, .session = 1, .count = 1},
     };
     static const opal_btl_crypt_frame_t bad[] = {
         {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = 1, .bytes = OPAL_BTL_CRYPT_FRAGMENT_MAX + 1},
@@ -27,7 +28,8 @@ static void headers(void)
         {.type = OPAL_BTL_CRYPT_PUT, .address = 1, .bytes = 0},
         {.type = OPAL_BTL_CRYPT_PUT, .address = 1, .bytes = OPAL_BTL_CRYPT_PUT_MAX + 1},
         {.type = OPAL_BTL_CRYPT_PUT, .address = UINT64_MAX - 5, .bytes = 7},
-        {.type = (opal_btl_crypt_type_t) 5}, {.type = (opal_btl_crypt_type_t) 0},
+        {.type = OPAL_BTL_CRYPT_JOIN, .rail = 0, .count = 1}, {.type = OPAL_BTL_CRYPT_JOIN, .rail = OPAL_BTL_CRYPT_RAILS, .count = 1},
+        {.type = OPAL_BTL_CRYPT_JOIN, .rail = 1, .count = 0}, {.type = (opal_btl_crypt_type_t) 6}, {.type = (opal_btl_crypt_type_t) 0},
     };
     uint8_t bytes[OPAL_BTL_CRYPT_HEADER_MAX];
     opal_btl_crypt_frame_t frame;
@@ -38,13 +40,15 @@ static void headers(void)
         length = opal_btl_crypt_frame_pack(&good[i], bytes);
         UNIT_CHECK(length == opal_btl_crypt_frame_unpack(bytes, length, &frame) && frame.type == good[i].type
                    && frame.tag == good[i].tag && frame.address == good[i].address && frame.bytes == good[i].bytes
-                   && frame.kernel == good[i].kernel);
+                   && frame.kernel == good[i].kernel && frame.rail == good[i].rail && frame.session == good[i].session
+                   && frame.count == good[i].count);
         for (size_t less = 0; less < length; less++) {
             UNIT_CHECK(0 == opal_btl_crypt_frame_unpack(bytes, less, &frame));
         }
         /* Zeros have to be zeros, and a hello or a last frame has no other byte than these. */
         for (size_t at = 1; at < length; at++) {
-            if (OPAL_BTL_CRYPT_HELLO <= good[i].type || (OPAL_BTL_CRYPT_PUT == good[i].type && at < 8)
+            if (OPAL_BTL_CRYPT_HELLO == good[i].type || OPAL_BTL_CRYPT_LAST == good[i].type
+                || (OPAL_BTL_CRYPT_JOIN == good[i].type && at < 8) || (OPAL_BTL_CRYPT_PUT == good[i].type && at < 8)
                 || (OPAL_BTL_CRYPT_FRAGMENT == good[i].type && (2 == at || 3 == at))) {
                 bytes[at] ^= 0x80;
                 UNIT_CHECK(0 == opal_btl_crypt_frame_unpack(bytes, length, &frame));
@@ -168,12 +172,11 @@ static void interfaces(void)
 static void insert(const char *speeds, const char *expected)
 {
     opal_btl_crypt_addresses_t own = {0};
-    long known[OPAL_BTL_CRYPT_ADDRESSES_MAX];
     char order[OPAL_BTL_CRYPT_ADDRESSES_MAX + 1] = "";
 
     for (int i = 0; '\0' != speeds[i]; i++) {
-        opal_btl_crypt_address_insert(&own, known, &(opal_btl_crypt_address_t) {.family = 4, .bytes = {(uint8_t) ('a' + i)}},
-                                      speeds[i] - '0');
+        opal_btl_crypt_address_insert(&own, &(opal_btl_crypt_address_t) {.family = 4, .speed = (unsigned) (speeds[i] - '0'),
+                                                                         .bytes = {(uint8_t) ('a' + i)}});
     }
     for (int i = 0; i < own.count; i++) {
         order[i] = (char) own.list[i].bytes[0];
@@ -197,8 +200,55 @@ static void order_by_speed(void)
     insert("2222222201", "abcdefgh");
 }
 
+/* Our addresses as "INTERFACE SPEED", and the peer's; all are 10.N.0.x/16.  Which N are shared, in order. */
+static void network(const char *ours, const char *theirs, const char *expected)
+{
+    opal_btl_crypt_addresses_t own = {0}, peer = {0};
+    opal_btl_crypt_address_t found[OPAL_BTL_CRYPT_ADDRESSES_MAX];
+    char said[OPAL_BTL_CRYPT_ADDRESSES_MAX + 1] = "";
+    int count;
+
+    for (int i = 0; '\0' != ours[3 * i]; i++) {         /* network, interface, speed */
+        opal_btl_crypt_address_insert(&own, &(opal_btl_crypt_address_t) {
+            .family = 4, .prefix = 16, .interface = (unsigned) ours[3 * i + 1], .speed = (unsigned) (ours[3 * i + 2] - '0'),
+            .bytes = {10, (uint8_t) ours[3 * i], 0, 1}});
+    }
+    for (; '\0' != theirs[peer.count]; peer.count++) {
+        const bool same = theirs[peer.count] < 'a';     /* a capital: their address is ours, too */
+
+        peer.list[peer.count] = (opal_btl_crypt_address_t) {.family = 4, .prefix = 16, .bytes = {10, (uint8_t) (theirs[peer.count] | 0x20), 0, same ? 1 : 2}};
+    }
+    count = opal_btl_crypt_address_networks(&own, &peer, found);
+    for (int i = 0; i < count; i++) {
+        UNIT_CHECK(2 == found[i].bytes[3]);
+        said[i] = (char) found[i].bytes[1];
+    }
+    UNIT_CHECK(0 == strcmp(said, expected));
+}
+
+static void networks(void)
+{
+    UNIT_GROUP("networks that two nodes share");
+    network("", "ab", "");
+    network("ax1", "", "");
+    network("ax1", "a", "a");
+    network("ax1", "b", "");
+    network("bx1ay1", "ab", "ab");
+    network("ax1by1", "ba", "ab");
+    network("ax1by1cz1", "cab", "abc");
+    network("ax1by1", "bc", "b");
+    network("ax1bx1", "ab", "a");                        /* one interface with two addresses */
+    network("ax1by1", "Ab", "b");                        /* a bridge */
+    network("ax4by2cz1", "abc", "ab");                   /* slower than half */
+    network("ax1by9", "ab", "b");
+    network("ax0by0", "ab", "ab");                       /* unknown */
+    network("ax9by0cz8", "bc", "c");
+    network("ax9by0cz1", "b", "b");
+}
+
 int main(void)
 {
+    networks();
     headers();
     ring();
     addresses();

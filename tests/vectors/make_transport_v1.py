@@ -82,6 +82,10 @@ def last():
     return struct.pack(">B7x", 4)
 
 
+def join(rail, session, count):
+    return struct.pack(">BB6xQQ", 5, rail, session, count)
+
+
 # Of each type, at its limits; and what is none, as a whole record of it.
 HEADERS = (
     ({"type": 1, "tag": 0, "bytes": 1 << 20}, fragment(0, 1 << 20)), ({"type": 1, "tag": 255, "bytes": 0}, fragment(255, 0)),
@@ -95,6 +99,21 @@ NO_HEADERS = (
     hello(2), hello(255), hello(0, 0), hello(0, 2), b"\3\1\0\0" + bytes(4), b"\3\1\1\0\0\0\0\1", hello(0)[:7], hello(0) + b"\0",
     b"\4" + bytes(6), b"\4\1" + bytes(6), b"\4\0\0\0\0\0\0\1", last() + b"\0",
     bytes(24), b"\5" + bytes(23), b"\377" + bytes(23))
+
+# Rails came later, and have a file of their own: rails-v1.txt.
+RAILS_HEADERS = (
+    ({"type": 5, "rail": 1, "session": 1 << 32, "count": 1}, join(1, 1 << 32, 1)),
+    ({"type": 5, "rail": 7, "session": 2 ** 64 - 1, "count": 2 ** 64 - 1}, join(7, 2 ** 64 - 1, 2 ** 64 - 1)))
+RAILS_NO_HEADERS = (
+    join(0, 1, 1), join(8, 1, 1), join(255, 1, 1), join(1, 1, 0), join(1, 1, 1)[:23], join(1, 1, 1)[:8], join(1, 1, 1) + b"\0",
+    b"\5\1\1" + join(1, 1, 1)[3:], b"\5\1\0\0\0\0\0\1" + join(1, 1, 1)[8:], b"\6\1" + join(1, 1, 1)[2:])
+# Frames in the order in which they come, by rail: a fragment f, a put p, a join of a rail with its count; and what is
+# delivered, in order.  Fragments are numbered as they come, over all rails; puts are where they belong at once.
+RAILS_ORDERS = (
+    ("0f 0p 0f", "0 1"), ("1p 0j1,1 0f", "0"), ("0j1,1 0f 1p", "0"), ("0f 1p 1p 0j1,1 0f 0j1,2 0f", "0 1 2"),
+    ("1f 0f 0j1,1 0f", "1 0 2"), ("1f 1f 0f 0j1,1 0f 0j1,2 0f", "2 0 3 1 4"), ("0j1,2 1p 0f 1f 0f", "1 0 2"),
+    ("2f 1f 0j1,1 0j2,1 0f", "1 0 2"), ("0j2,1 0j1,1 0f 1f 2f", "2 1 0"), ("1p 1f 0j1,1 0f", "1"), ("0j1,2 0f 1p", ""),
+    ("7f 0f", "1"), ("7f 7p 0f 0j7,2 0f", "1 0 2"), ("1f 2p 0j2,1 0f 0j1,1 0f", "1 0 2"))
 
 # What the two ends of a connection send, record by record: each ends with close_notify.
 CONVERSATION = {
@@ -213,9 +232,22 @@ def blocks():
                    "sizes": " ".join(map(str, sizes)), "records": one.record(ALERT, CLOSE_NOTIFY)}
 
 
-def text():
+def rails_blocks():
+    for fields, header in RAILS_HEADERS:
+        yield {"kind": "header", **fields, "header": header}
+    for record in RAILS_NO_HEADERS:
+        yield {"kind": "no header", "record": record}
+    for attempt, nspace, rank in ((1, "4711", 0), (2 ** 32 - 1, "prterun-node0-17@1", 2 ** 32 - 1)):
+        claimed = name(nspace, rank, 0)
+        yield {"kind": "session", "attempt": attempt, "claimed": claimed, "session": struct.pack(
+            ">II", attempt, (int.from_bytes(claimed[:4], "big") + rank) % 2 ** 32)}
+    for frames, delivered in RAILS_ORDERS:
+        yield {"kind": "order", "frames": frames, "delivered": delivered}
+
+
+def text(blocks):
     out = ["# Vectors of docs/transport-format.rst, made by make_transport_v1.py.  Do not edit.\n"]
-    for block in blocks():
+    for block in blocks:
         out.append("")
         for key, value in block.items():
             out.append("%s = %s" % (key, value.hex() if isinstance(value, bytes) else value))
@@ -223,12 +255,15 @@ def text():
 
 
 def main():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transport-v1.txt")
-    if sys.argv[1:] == ["--check"]:
-        with open(path) as file:
-            sys.exit(0 if file.read() == text() else "%s differs from what this script makes" % path)
-    with open(path, "w") as file:
-        file.write(text())
+    for file_name, made in (("transport-v1.txt", text(blocks())), ("rails-v1.txt", text(rails_blocks()))):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), file_name)
+        if sys.argv[1:] == ["--check"]:
+            with open(path) as file:
+                if file.read() != made:
+                    sys.exit("%s differs from what this script makes" % path)
+        else:
+            with open(path, "w") as file:
+                file.write(made)
 
 
 if __name__ == "__main__":

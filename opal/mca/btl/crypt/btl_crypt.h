@@ -6,10 +6,12 @@
  *     component   parameters; may it run here?
  *     module      the table of functions; progress
  *     frag        descriptors: alloc, prepare_src, send, sendi, put
+ *     post        over which connections they go
  *     endpoint    peers, the connection of each, and what is queued for it
  *     claim       connections that claim a peer's name: its record, and the limits on false claims
  *     leave       the end of a peer: del_procs or failure
  *     meet        which side connects, and which connection is kept
+ *     rails       further connections of a peer, for long messages
  *     snapshot    what `mpicrypt ps` shows of the peers
  */
 #ifndef OPAL_BTL_CRYPT_H
@@ -25,11 +27,14 @@
 #define OPAL_BTL_CRYPT_HELP "help-opal-btl-crypt.txt"
 #define OPAL_BTL_CRYPT_NO_COMMON_GROUP "tls-group"  /* a topic of our own; all others are the core's */
 
-/* A peer.  Made by add_procs, or when it connects to us. */
+/* A peer.  Made by add_procs, or when it connects to us.  Each further rail of it is one more of these, which meets,
+ * sends and is replaced by itself; `main` is the peer, and its own rail 0. */
 typedef struct mca_btl_base_endpoint_t {
     opal_list_item_t super;
     opal_process_name_t name;
     opal_proc_t *proc;                          /* NULL before add_procs */
+    struct mca_btl_base_endpoint_t *main;
+    uint16_t rail;
     int64_t met;                                /* when we met it, to check its record against; 0: it is in our job */
 
     /* From its record.  Only the progress thread uses this and all that follows. */
@@ -52,6 +57,8 @@ typedef struct mca_btl_base_endpoint_t {
     uint64_t give_up_at;                        /* 0: not all of its addresses have refused us */
     uint64_t tick_at;
     opal_cryptproc_wait_t wait;
+    int tries;                                  /* of a further rail, in vain */
+    bool wanted, gone;                          /* a further rail: we connect it; it is not to be connected again */
     int64_t waits_since;                        /* used by snapshot: since when something waits for it; 0: nothing */
     uint64_t waits_mark;                        /* would have changed if there had been progress */
 
@@ -59,8 +66,13 @@ typedef struct mca_btl_base_endpoint_t {
     opal_btl_crypt_link_t *link;                /* OPEN */
     opal_btl_crypt_queue_t waiting;             /* for that connection */
     bool busy, leaving, counted;
+    uint64_t sent, joined;                      /* a further rail: its frames so far; those that a join has named */
     bool replaced;                              /* its last connection was; what waits goes over the next one */
     unsigned copies;                            /* of fire-and-forget sends, waiting during a replacement */
+    bool has_long, railed;                      /* main: it was sent a long message; it has further rails */
+    unsigned turn;                              /* main: the rail of the last long fragment */
+    struct mca_btl_base_endpoint_t *rails[OPAL_BTL_CRYPT_RAILS];        /* main: from 1 on; made by the progress thread */
+    opal_btl_crypt_order_t order;               /* main: progress thread, but for `session` */
     _Atomic bool failed;                        /* with fault tolerance: no further connection will come */
     struct mca_btl_base_endpoint_t *next_busy;
 } opal_btl_crypt_endpoint_t;
@@ -73,7 +85,7 @@ enum { OPAL_BTL_CRYPT_KTLS_OFF, OPAL_BTL_CRYPT_KTLS_AUTO };
 
 typedef struct opal_btl_crypt_module {
     mca_btl_base_module_t super;
-    unsigned port_min, port_range, replace_after;       /* parameters */
+    unsigned port_min, port_range, replace_after, links;        /* parameters */
     int pq, ktls;                               /* numbers of component.c's words */
     int stream;
 
@@ -166,10 +178,39 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
                        mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                        mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
 
+typedef struct opal_btl_crypt_frag {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segments[2];
+    opal_btl_crypt_item_t item;
+    opal_free_list_t *list;
+    mca_btl_base_rdma_completion_fn_t put_done;         /* NULL: not a put */
+    void *put_from, *put_context, *put_data;
+    bool is_copy;
+    struct opal_btl_crypt_frag *whole;                  /* of a part of a put, also of the first, which is itself that; or NULL */
+    int parts, status;                                  /* of the whole: those that are not done; what became of them */
+} __attribute__((aligned(16))) opal_btl_crypt_frag_t;
+
+/* Take one with room for `bytes`, or without any for 0.  NULL: too long, or no memory. */
+opal_btl_crypt_frag_t *opal_btl_crypt_frag_take(size_t bytes, uint32_t flags);
+
 /* All its bytes have left our memory: report completion to the sender. */
 void opal_btl_crypt_frag_done(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item);
 /* They will not arrive: report the failure. */
 void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item);
+
+/* ---- btl_crypt_post.c ---- */
+
+/* Send it, or let it wait for a connection.  Returns 1 if it is complete at once, else 0 or an error. */
+int opal_btl_crypt_post_fragment(opal_btl_crypt_endpoint_t *main, opal_btl_crypt_item_t *item);
+/* The same, for a put; 0 or an error.  Its callback may run within this call. */
+int opal_btl_crypt_post_put(opal_btl_crypt_endpoint_t *main, opal_btl_crypt_frag_t *frag, uint8_t *from, uint64_t to, size_t bytes);
+
+/* With the lock: what is sent next over rail 0 comes after all that was sent over the others.  False: no memory. */
+bool opal_btl_crypt_join(opal_btl_crypt_endpoint_t *main);
+/* With the lock: that is so, without a join. */
+bool opal_btl_crypt_is_joined(const opal_btl_crypt_endpoint_t *main);
+/* Copy the unsealed rest of a fire-and-forget send into a fragment of our own.  NULL: too long, or no memory. */
+opal_btl_crypt_item_t *opal_btl_crypt_copy_of(opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_item_t *item);
 
 /* ---- btl_crypt_endpoint.c ---- */
 
@@ -177,7 +218,7 @@ int opal_btl_crypt_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc
                              opal_btl_crypt_endpoint_t **endpoints, struct opal_bitmap_t *reachable);
 
 /* Find the peer of a claimed name, or make it.  NULL: not an acceptable name, or unknown and not to be made, or no
- * memory. */
+ * memory; or a further rail of a peer that we are not connected with. */
 opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_identity_t *identity, bool make);
 
 /* Fetch the record of a peer that we need, and wait.  False: refused or missing, and `why` has the reason. */
@@ -230,6 +271,30 @@ void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const c
 /* Report what was queued for a failed peer, also since then, as lost.  With the lock, released during callbacks. */
 int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint);
 
+/* ---- btl_crypt_rails.c ---- */
+
+/* May further rails be connected?  While the first one is open, or replaced. */
+bool opal_btl_crypt_rails_may(const opal_btl_crypt_endpoint_t *main);
+/* May this connection be made? */
+bool opal_btl_crypt_rail_may(const opal_btl_crypt_endpoint_t *endpoint);
+/* A further rail that cannot be connected, and was never in use: the peer does without. */
+static inline bool opal_btl_crypt_rail_is_spare(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    return endpoint->rail > 0 && !endpoint->replaced;
+}
+/* Find a rail of a peer, or make it.  NULL: no memory. */
+opal_btl_crypt_endpoint_t *opal_btl_crypt_rail(opal_btl_crypt_endpoint_t *main, uint16_t rail);
+/* The first long message: connect the others. */
+void opal_btl_crypt_rails_begin(opal_btl_crypt_endpoint_t *main);
+/* The addresses for this rail, from all those of the peer. */
+void opal_btl_crypt_rail_addresses(const opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_addresses_t *addresses);
+/* With the lock: the first connection is new, and not in place of another one; order begins again. */
+void opal_btl_crypt_rails_anew(opal_btl_crypt_endpoint_t *main, const opal_crypt_tls_identity_t *identity);
+/* Drop all connections of a peer: what is not sent waits.  Returns whether something does. */
+bool opal_btl_crypt_rails_end(opal_btl_crypt_endpoint_t *main);
+/* Read on where other rails were waited for.  What becomes of their connections is seen by progress. */
+void opal_btl_crypt_rails_read(opal_btl_crypt_endpoint_t *main);
+
 /* ---- btl_crypt_snapshot.c ---- */
 
 /* What the first contact is waiting for. */
@@ -243,6 +308,8 @@ bool opal_btl_crypt_snapshot(int64_t now, opal_cryptproc_peer_visit_t visit, voi
 
 /* Items wait for a connection: start one, and drive our attempts. */
 void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint);
+/* A connection is over: its peer has none, and what was not sent waits.  Returns whether something was lost with it. */
+bool opal_btl_crypt_detach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link);
 void opal_btl_crypt_begin_anew(opal_btl_crypt_endpoint_t *endpoint);    /* as if no attempt had been made */
 
 /* For opal_crypt_handshake_accept. */

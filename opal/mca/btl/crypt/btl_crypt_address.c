@@ -162,10 +162,10 @@ static bool is_usable(const struct ifaddrs *at, const opal_btl_crypt_address_t *
 }
 
 /* Megabits a second as the kernel reports it, or 0 if unknown.  "eth0:1" is an alias of eth0. */
-static long speed_of(const char *interface)
+static unsigned speed_of(const char *interface)
 {
     char path[64 + IF_NAMESIZE];
-    long speed = 0;
+    int speed = 0;
     FILE *file;
 
     snprintf(path, sizeof(path), "/sys/class/net/%.*s/speed", (int) strcspn(interface, ":"), interface);
@@ -173,19 +173,18 @@ static long speed_of(const char *interface)
     if (NULL == file) {
         return 0;
     }
-    if (1 != fscanf(file, "%ld", &speed) || speed < 0) {
+    if (1 != fscanf(file, "%d", &speed) || speed < 0) {
         speed = 0;
     }
     fclose(file);
-    return speed;
+    return (unsigned) speed;
 }
 
-void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, long speeds[OPAL_BTL_CRYPT_ADDRESSES_MAX],
-                                   const opal_btl_crypt_address_t *address, long speed)
+void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, const opal_btl_crypt_address_t *address)
 {
     int at = own->count;
 
-    while (at > 0 && speeds[at - 1] < speed) {
+    while (at > 0 && own->list[at - 1].speed < address->speed) {
         --at;
     }
     if (at == OPAL_BTL_CRYPT_ADDRESSES_MAX) {
@@ -194,17 +193,14 @@ void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, long speeds[
     own->count += own->count < OPAL_BTL_CRYPT_ADDRESSES_MAX;
     for (int i = own->count - 1; i > at; i--) {
         own->list[i] = own->list[i - 1];
-        speeds[i] = speeds[i - 1];
     }
     own->list[at] = *address;
-    speeds[at] = speed;
 }
 
 const char *opal_btl_crypt_address_own(const char *include, const char *exclude, opal_btl_crypt_addresses_t *own, char word[64])
 {
     const char *in = NULL == include ? "" : include, *out = NULL == exclude ? "" : exclude;
     const char *bad = bad_word(in, word);
-    long speeds[OPAL_BTL_CRYPT_ADDRESSES_MAX];
     opal_btl_crypt_address_t address;
     struct ifaddrs *all = NULL;
 
@@ -217,7 +213,9 @@ const char *opal_btl_crypt_address_own(const char *include, const char *exclude,
             && ('\0' != *in ? is_listed(in, at->ifa_name, &address, false)
                             : 0 == (at->ifa_flags & IFF_LOOPBACK) && !is_left_out(out, at->ifa_name, all))) {
             address.prefix = bits_of(at->ifa_netmask);
-            opal_btl_crypt_address_insert(own, speeds, &address, speed_of(at->ifa_name));
+            address.interface = if_nametoindex(at->ifa_name);
+            address.speed = speed_of(at->ifa_name);
+            opal_btl_crypt_address_insert(own, &address);
         }
     }
     freeifaddrs(all);
@@ -337,18 +335,76 @@ socklen_t opal_btl_crypt_address_socket(const opal_btl_crypt_addresses_t *addres
     return sizeof(*six);
 }
 
-bool opal_btl_crypt_address_is_in(const opal_btl_crypt_addresses_t *addresses, const struct sockaddr *address)
+bool opal_btl_crypt_address_is(const opal_btl_crypt_address_t *address, const struct sockaddr *socket)
 {
     opal_btl_crypt_address_t wanted;
 
-    if (!from_socket(address, &wanted)) {
-        return false;
-    }
+    return from_socket(socket, &wanted) && same_network(address, &wanted, 8 * (unsigned) bytes_of(address->family));
+}
+
+bool opal_btl_crypt_address_is_in(const opal_btl_crypt_addresses_t *addresses, const struct sockaddr *address)
+{
     for (int i = 0; i < addresses->count; i++) {
-        if (addresses->list[i].family == wanted.family
-            && 0 == memcmp(addresses->list[i].bytes, wanted.bytes, bytes_of(wanted.family))) {
+        if (opal_btl_crypt_address_is(&addresses->list[i], address)) {
             return true;
         }
     }
     return false;
+}
+
+/* ---- networks ---- */
+
+static bool is_ours(const opal_btl_crypt_addresses_t *own, const opal_btl_crypt_address_t *address)
+{
+    for (int i = 0; i < own->count; i++) {
+        if (same_network(&own->list[i], address, 8 * (unsigned) bytes_of(address->family))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The peer's address in the network of this one of ours. */
+static const opal_btl_crypt_address_t *there(const opal_btl_crypt_addresses_t *own, int at, const opal_btl_crypt_addresses_t *peer)
+{
+    for (int i = 0; i < peer->count; i++) {
+        if (same_network(&own->list[at], &peer->list[i], own->list[at].prefix) && !is_ours(own, &peer->list[i])) {
+            return &peer->list[i];
+        }
+    }
+    return NULL;
+}
+
+/* In networks that do not overlap both ends find the same order. */
+static bool is_before(const opal_btl_crypt_address_t *a, const opal_btl_crypt_address_t *b)
+{
+    return a->family != b->family ? a->family < b->family : memcmp(a->bytes, b->bytes, sizeof(a->bytes)) < 0;
+}
+
+int opal_btl_crypt_address_networks(const opal_btl_crypt_addresses_t *own, const opal_btl_crypt_addresses_t *peer,
+                                    opal_btl_crypt_address_t networks[OPAL_BTL_CRYPT_ADDRESSES_MAX])
+{
+    unsigned fastest = 0;
+    int count = 0;
+
+    for (int i = 0; i < own->count; i++) {              /* the fastest first */
+        const opal_btl_crypt_address_t *found = there(own, i, peer);
+        bool again = NULL == found;
+        int at = count;
+
+        for (int k = 0; k < count && !again; k++) {
+            again = networks[k].interface == own->list[i].interface;
+        }
+        if (again || own->list[i].speed < fastest / 2) {
+            continue;
+        }
+        fastest = 0 == count ? own->list[i].speed : fastest;
+        for (; at > 0 && is_before(found, &networks[at - 1]); at--) {
+            networks[at] = networks[at - 1];
+        }
+        networks[at] = *found;
+        networks[at].interface = own->list[i].interface;
+        count++;
+    }
+    return count;
 }

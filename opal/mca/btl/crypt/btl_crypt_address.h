@@ -23,6 +23,7 @@
 #define OPAL_BTL_CRYPT_ADDRESSES_BYTES  (5 + OPAL_BTL_CRYPT_ADDRESSES_MAX * 18 + 1 + OPAL_BTL_CRYPT_GROUPS_MAX * 2)
 
 typedef struct opal_btl_crypt_address {
+    unsigned interface, speed;                      /* ours only: its index; megabits a second, 0 unknown.  Not published */
     uint8_t family;                                 /* 4 or 6 */
     uint8_t prefix;                                 /* bits of the network */
     uint8_t bytes[16];
@@ -43,8 +44,7 @@ const char *opal_btl_crypt_address_own(const char *include, const char *exclude,
                                        char word[64]);
 
 /* Insert one more, after those that are as fast; when the list is full the slowest is dropped. */
-void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, long speeds[OPAL_BTL_CRYPT_ADDRESSES_MAX],
-                                   const opal_btl_crypt_address_t *address, long speed);
+void opal_btl_crypt_address_insert(opal_btl_crypt_addresses_t *own, const opal_btl_crypt_address_t *address);
 
 size_t opal_btl_crypt_address_pack(const opal_btl_crypt_addresses_t *addresses,
                                    uint8_t bytes[OPAL_BTL_CRYPT_ADDRESSES_BYTES]);
@@ -52,6 +52,15 @@ bool opal_btl_crypt_address_unpack(const uint8_t *bytes, size_t count, opal_btl_
 
 /* Move the addresses in one of our networks to the front. */
 void opal_btl_crypt_address_order(const opal_btl_crypt_addresses_t *own, opal_btl_crypt_addresses_t *peer);
+
+/* The networks that we share with a peer: its address in each, one for each of our interfaces, in an order that both ends
+ * find.  Without those of less than half the speed of the fastest, and addresses that are ours as well (a bridge's).
+ * Returns how many there are. */
+int opal_btl_crypt_address_networks(const opal_btl_crypt_addresses_t *own, const opal_btl_crypt_addresses_t *peer,
+                                    opal_btl_crypt_address_t networks[OPAL_BTL_CRYPT_ADDRESSES_MAX]);
+
+/* The address at the other end of a connected socket is this one. */
+bool opal_btl_crypt_address_is(const opal_btl_crypt_address_t *address, const struct sockaddr *socket);
 
 socklen_t opal_btl_crypt_address_socket(const opal_btl_crypt_addresses_t *addresses, int index,
                                         struct sockaddr_storage *address);

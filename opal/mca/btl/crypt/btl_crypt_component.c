@@ -55,6 +55,7 @@ static int component_register(void)
         {"btl_crypt_replace_after", &m->replace_after},
         {"btl_crypt_pq", &m->pq},
         {"btl_crypt_ktls", &m->ktls},
+        {"btl_crypt_links", &m->links},
     };
     const char *failed;
     int rc;

@@ -13,6 +13,7 @@
 static void endpoint_construct(opal_btl_crypt_endpoint_t *endpoint)
 {
     memset((char *) endpoint + sizeof(endpoint->super), 0, sizeof(*endpoint) - sizeof(endpoint->super));
+    endpoint->main = endpoint;
 }
 
 static void endpoint_destruct(opal_btl_crypt_endpoint_t *endpoint)
@@ -76,14 +77,18 @@ opal_btl_crypt_endpoint_t *opal_btl_crypt_endpoint_claimed(const opal_crypt_tls_
     const opal_process_name_t name = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = claimed->rank};
     opal_btl_crypt_endpoint_t *endpoint = NULL;
 
-    if (0 != identity->link) {
+    if (identity->link >= OPAL_BTL_CRYPT_RAILS) {
         return NULL;
     }
+    make = make && 0 == identity->link;
     pthread_mutex_lock(&opal_btl_crypt.lock);
     if (0 != memcmp(claimed->nspace, opal_btl_crypt.engine.own.nspace, sizeof(claimed->nspace))) {
         endpoint = of_another_job(claimed);
     } else if (claimed->rank < opal_btl_crypt.job_size && claimed->rank != OPAL_PROC_MY_NAME.vpid) {
         endpoint = endpoint_find(&name, make);
+    }
+    if (NULL != endpoint && identity->link > 0 && !opal_btl_crypt_rails_may(endpoint)) {
+        endpoint = NULL;
     }
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     return endpoint;
@@ -93,6 +98,9 @@ bool opal_btl_crypt_endpoint_ask(opal_btl_crypt_endpoint_t *endpoint)
 {
     opal_crypt_why_t why = {0};
 
+    if (endpoint->rail > 0) {
+        return true;
+    }
     opal_btl_crypt_claim_over(endpoint);
     return NULL != endpoint->schedule
            || opal_btl_crypt_claim_finish(endpoint, opal_cryptproc_schedule(&endpoint->name, endpoint->met, &endpoint->schedule, &why),
@@ -160,6 +168,22 @@ int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_c
     return done;
 }
 
+static bool connects(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    return 0 == endpoint->rail
+           || ((endpoint->wanted || NULL != endpoint->waiting.first) && opal_btl_crypt_rail_may(endpoint));
+}
+
+static void begin_rails(opal_btl_crypt_endpoint_t *endpoint)
+{
+    if (endpoint->has_long && !endpoint->wanted && OPAL_BTL_CRYPT_OPEN == endpoint->link->state) {
+        endpoint->wanted = true;
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
+        opal_btl_crypt_rails_begin(endpoint);
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+    }
+}
+
 /* The caller holds the lock, before and after. */
 static int progress_endpoint(opal_btl_crypt_endpoint_t *endpoint)
 {
@@ -172,9 +196,10 @@ static int progress_endpoint(opal_btl_crypt_endpoint_t *endpoint)
         pthread_mutex_lock(&opal_btl_crypt.lock);
     } else if (NULL != link) {
         done = opal_btl_crypt_endpoint_reap(endpoint, link);
-    } else if (endpoint->failed) {
-        done = opal_btl_crypt_endpoint_lose(endpoint);
-    } else {
+        begin_rails(endpoint);
+    } else if (endpoint->main->failed) {
+        done = opal_btl_crypt_endpoint_lose(endpoint->main);
+    } else if (connects(endpoint)) {
         pthread_mutex_unlock(&opal_btl_crypt.lock);
         opal_btl_crypt_seek(endpoint);
         pthread_mutex_lock(&opal_btl_crypt.lock);
@@ -186,7 +211,7 @@ static bool has_work(const opal_btl_crypt_endpoint_t *endpoint)
 {
     const opal_btl_crypt_link_t *link = endpoint->link;
 
-    return NULL == link ? NULL != endpoint->waiting.first
+    return NULL == link ? NULL != endpoint->waiting.first || (endpoint->rail > 0 && connects(endpoint))
                         : OPAL_BTL_CRYPT_OPEN != link->state || NULL != link->queue.first || NULL != link->sealed.first;
 }
 

@@ -1,31 +1,21 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * Descriptors, and the ways to send: a fragment becomes an item of its peer's connection, or waits for one.
+ * Descriptors, and the ways to send: a fragment becomes an item of a connection, or waits for one (btl_crypt_post.c).
  */
 #include "btl_crypt.h"
 
 enum {
-    SENDI_MAX = 8192,           /* the largest send without a descriptor: one record */
-    COPIES_MAX = 64
+    SENDI_MAX = 8192            /* the largest send without a descriptor: one record */
 };
 #define PUT_MOST (UINT64_C(1) << 36)    /* short enough to replace a connection in time: OPAL_BTL_CRYPT_KERNEL_MOST */
-
-typedef struct opal_btl_crypt_frag {
-    mca_btl_base_descriptor_t base;
-    mca_btl_base_segment_t segments[2];
-    opal_btl_crypt_item_t item;
-    opal_free_list_t *list;
-    mca_btl_base_rdma_completion_fn_t put_done;         /* NULL: not a put */
-    void *put_from, *put_context, *put_data;
-    bool is_copy;
-} __attribute__((aligned(16))) opal_btl_crypt_frag_t;
 
 static void frag_construct(opal_btl_crypt_frag_t *frag)
 {
     frag->base.des_segments = frag->segments;
     frag->put_done = NULL;
     frag->is_copy = false;
+    frag->whole = NULL;
 }
 
 static OBJ_CLASS_INSTANCE(opal_btl_crypt_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
@@ -77,13 +67,13 @@ static opal_btl_crypt_frag_t *take(opal_free_list_t *list, uint32_t flags)
 
 /* Take one with room for `bytes` from the list with the shortest buffers that do, as thousands of short messages may
  * wait for a peer.  NULL: too long, or no memory. */
-static opal_btl_crypt_frag_t *take_for(size_t bytes, uint32_t flags)
+opal_btl_crypt_frag_t *opal_btl_crypt_frag_take(size_t bytes, uint32_t flags)
 {
     const size_t eager = opal_btl_crypt.super.btl_eager_limit, max = opal_btl_crypt.super.btl_max_send_size;
     const bool in_eager = bytes <= eager && (eager <= max || bytes > max);
 
     if (bytes <= SENDI_MAX) {
-        return take(&opal_btl_crypt.little, flags);
+        return take(0 == bytes ? &opal_btl_crypt.user : &opal_btl_crypt.little, flags);
     }
     return in_eager ? take(&opal_btl_crypt.eager, flags) : bytes <= max ? take(&opal_btl_crypt.max, flags) : NULL;
 }
@@ -91,7 +81,7 @@ static opal_btl_crypt_frag_t *take_for(size_t bytes, uint32_t flags)
 mca_btl_base_descriptor_t *opal_btl_crypt_alloc(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, uint8_t order,
                                                 size_t size, uint32_t flags)
 {
-    opal_btl_crypt_frag_t *frag = take_for(size, flags);
+    opal_btl_crypt_frag_t *frag = opal_btl_crypt_frag_take(size, flags);
 
     (void) btl, (void) endpoint, (void) order;
     if (NULL == frag) {
@@ -120,7 +110,7 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
     const size_t longest = btl->btl_eager_limit > btl->btl_max_send_size ? btl->btl_eager_limit : btl->btl_max_send_size;
     const size_t most = longest - reserve, wanted = *size < most ? *size : most;
     const bool packs = opal_btl_crypt_packs(convertor);
-    opal_btl_crypt_frag_t *frag = take_for(packs ? reserve + wanted : reserve, flags);
+    opal_btl_crypt_frag_t *frag = opal_btl_crypt_frag_take(packs ? reserve + wanted : reserve, flags);
     struct iovec data = {NULL, wanted};
     size_t bytes = wanted;
     uint32_t count = 1;
@@ -146,18 +136,44 @@ mca_btl_base_descriptor_t *opal_btl_crypt_prepare_src(mca_btl_base_module_t *btl
 
 /* ---- send ---- */
 
+/* A part of a put is done.  Returns the put, if this was its last part. */
+static opal_btl_crypt_frag_t *whole_of(opal_btl_crypt_frag_t *part, int *status)
+{
+    opal_btl_crypt_frag_t *whole = part->whole;
+
+    part->whole = NULL;
+    if (OPAL_SUCCESS != *status) {
+        __atomic_store_n(&whole->status, *status, __ATOMIC_RELAXED);
+    }
+    if (part != whole) {
+        (void) opal_btl_crypt_free(&opal_btl_crypt.super, &part->base);
+    }
+    if (__atomic_sub_fetch(&whole->parts, 1, __ATOMIC_ACQ_REL) > 0) {
+        return NULL;
+    }
+    *status = __atomic_load_n(&whole->status, __ATOMIC_RELAXED);
+    return whole;
+}
+
 /* Tell the sender, by its callback if it wants one, else by the return value.  At the end of the module the PML may be
  * gone, and nobody is told. */
-static void finish(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_frag_t *frag, bool call, int status)
+static void finish(opal_btl_crypt_endpoint_t *rail, opal_btl_crypt_frag_t *frag, bool call, int status)
 {
     mca_btl_base_module_t *btl = &opal_btl_crypt.super;
+    opal_btl_crypt_endpoint_t *endpoint = rail->main;
     const bool ours = 0 != (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
 
     if (frag->is_copy) {
-        __atomic_fetch_sub(&endpoint->copies, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&rail->copies, 1, __ATOMIC_RELAXED);
     }
     if (!opal_btl_crypt.started) {
         return;
+    }
+    if (NULL != frag->whole) {
+        frag = whole_of(frag, &status);
+        if (NULL == frag) {
+            return;
+        }
     }
     if (NULL != frag->put_done) {
         frag->put_done(btl, endpoint, frag->put_from, NULL, frag->put_context, frag->put_data, status);
@@ -184,77 +200,6 @@ void opal_btl_crypt_frag_lost(opal_btl_crypt_endpoint_t *endpoint, opal_btl_cryp
     finish(endpoint, frag_of(item), true, OPAL_ERR_UNREACH);
 }
 
-/* Copy the unsealed rest of a fire-and-forget send into a fragment of our own.  NULL: too long, or no memory. */
-static opal_btl_crypt_item_t *copy_of(opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_item_t *item)
-{
-    opal_btl_crypt_frag_t *copy = take_for((size_t) item->bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
-    uint8_t *to;
-
-    if (NULL == copy) {
-        return NULL;
-    }
-    to = (uint8_t *) (copy + 1);
-    for (int i = 0; i < item->count; to += item->pieces[i++].iov_len) {
-        memcpy(to, item->pieces[i].iov_base, item->pieces[i].iov_len);
-    }
-    memcpy(copy->item.header, item->header, sizeof(item->header));
-    copy->item.pieces[0] = (struct iovec) {copy + 1, (size_t) item->bytes};
-    copy->item.count = 1;
-    copy->item.bytes = item->bytes;
-    copy->item.sealed = item->sealed;
-    copy->is_copy = true;
-    __atomic_fetch_add(&endpoint->copies, 1, __ATOMIC_RELAXED);
-    return &copy->item;
-}
-
-/* The connection is being replaced.  Plain MPI completes a small message at once, and osc/pt2pt of 4.1 hangs if one
- * has to wait while the answer to another is made: so a copy waits in its place, up to COPIES_MAX.  With the lock. */
-static bool keep_copy(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
-{
-    opal_btl_crypt_link_t *link = endpoint->link;
-    opal_btl_crypt_item_t *copy;
-
-    if (!(NULL == link ? endpoint->replaced : opal_btl_crypt_link_is_last(link))
-        || __atomic_load_n(&endpoint->copies, __ATOMIC_RELAXED) >= COPIES_MAX) {
-        return false;
-    }
-    item->sealed = 0;
-    copy = copy_of(endpoint, item);
-    if (NULL == copy) {
-        return false;
-    }
-    opal_btl_crypt_queue_append(NULL == link ? &endpoint->waiting : &link->queue, copy);
-    if (NULL != link) {
-        opal_btl_crypt_link_pump(link);
-    }
-    return true;
-}
-
-/* True: complete at once. */
-static bool post(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_item_t *item)
-{
-    opal_btl_crypt_link_t *link;
-    bool done = false;
-
-    pthread_mutex_lock(&opal_btl_crypt.lock);
-    link = endpoint->link;
-    if (keep_copy(endpoint, item)) {
-        done = true;
-    } else if (NULL != link) {
-        done = opal_btl_crypt_link_post(link, item);
-    } else {
-        opal_btl_crypt_queue_append(&endpoint->waiting, item);
-    }
-    if (NULL != link) {
-        opal_btl_crypt_watch(link);
-    }
-    if (NULL == link || OPAL_BTL_CRYPT_OPEN != link->state || NULL != link->queue.first || NULL != link->sealed.first) {
-        opal_btl_crypt_endpoint_busy(endpoint);
-    }
-    pthread_mutex_unlock(&opal_btl_crypt.lock);
-    return done;
-}
-
 int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *endpoint, mca_btl_base_descriptor_t *descriptor,
                         mca_btl_base_tag_t tag)
 {
@@ -262,6 +207,7 @@ int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *e
     const bool call = 0 != (descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
     opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_FRAGMENT, .tag = tag};
     struct iovec pieces[2];
+    int rc;
 
     (void) btl;
     if (opal_btl_crypt_has_failed(endpoint)) {
@@ -272,8 +218,9 @@ int opal_btl_crypt_send(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *e
         frame.bytes += frag->segments[i].seg_len;
     }
     opal_btl_crypt_item_make(&frag->item, &frame, pieces, (int) descriptor->des_segment_count);
-    if (!post(endpoint, &frag->item)) {
-        return OPAL_SUCCESS;                    /* finish will call back, from progress */
+    rc = opal_btl_crypt_post_fragment(endpoint, &frag->item);
+    if (1 != rc) {
+        return rc;                              /* finish will call back, from progress; or an error */
     }
     finish(endpoint, frag, call, OPAL_SUCCESS);
     return 1;
@@ -303,7 +250,7 @@ static bool ready(const opal_btl_crypt_link_t *link)
 /* The kernel has taken only a part: queue a copy of the rest. */
 static bool go_on_with(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link, const opal_btl_crypt_item_t *item)
 {
-    opal_btl_crypt_item_t *copy = copy_of(endpoint, item);
+    opal_btl_crypt_item_t *copy = opal_btl_crypt_copy_of(endpoint, item);
 
     if (NULL == copy) {
         opal_btl_crypt_link_fail(link, "no memory for what is to be sent");
@@ -325,7 +272,7 @@ static bool send_now(opal_btl_crypt_endpoint_t *endpoint, opal_convertor_t *conv
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
     link = endpoint->link;
-    if (ready(link) && in_one_piece(convertor, payload, &pieces[1])) {
+    if (ready(link) && opal_btl_crypt_is_joined(endpoint) && in_one_piece(convertor, payload, &pieces[1])) {
         opal_btl_crypt_item_make(&item, frame, pieces, 0 == payload ? 1 : 2);
         done = opal_btl_crypt_link_post(link, &item);
         if (!done) {                            /* our item is on the stack */
@@ -363,9 +310,8 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
                        mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                        mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    const opal_btl_crypt_frame_t frame = {.type = OPAL_BTL_CRYPT_PUT, .address = remote_address, .bytes = size};
-    const struct iovec piece = {local_address, size};
     opal_btl_crypt_frag_t *frag;
+    int rc;
 
     (void) local_handle, (void) remote_handle, (void) flags, (void) order;
     if (size > PUT_MOST || opal_btl_crypt_has_failed(endpoint)) {
@@ -375,7 +321,7 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
         cbfunc(btl, endpoint, local_address, NULL, cbcontext, cbdata, OPAL_SUCCESS);
         return OPAL_SUCCESS;
     }
-    frag = take(&opal_btl_crypt.user, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    frag = opal_btl_crypt_frag_take(0, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     if (NULL == frag) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
@@ -383,9 +329,9 @@ int opal_btl_crypt_put(mca_btl_base_module_t *btl, opal_btl_crypt_endpoint_t *en
     frag->put_from = local_address;
     frag->put_context = cbcontext;
     frag->put_data = cbdata;
-    opal_btl_crypt_item_make(&frag->item, &frame, &piece, 1);
-    if (post(endpoint, &frag->item)) {
-        finish(endpoint, frag, true, OPAL_SUCCESS);
+    rc = opal_btl_crypt_post_put(endpoint, frag, local_address, remote_address, size);
+    if (OPAL_SUCCESS != rc) {
+        (void) opal_btl_crypt_free(btl, &frag->base);
     }
-    return OPAL_SUCCESS;
+    return rc;
 }

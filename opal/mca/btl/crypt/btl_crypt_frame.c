@@ -28,6 +28,11 @@ size_t opal_btl_crypt_frame_pack(const opal_btl_crypt_frame_t *frame, uint8_t he
         header[2] = 1;
         header[3] = frame->kernel;
         return OPAL_BTL_CRYPT_HEADER;
+    case OPAL_BTL_CRYPT_JOIN:
+        header[1] = frame->rail;
+        opal_crypt_put64(header + 8, frame->session);
+        opal_crypt_put64(header + 16, frame->count);
+        return OPAL_BTL_CRYPT_HEADER_MAX;
     default:
         return OPAL_BTL_CRYPT_HEADER;
     }
@@ -42,6 +47,17 @@ static size_t unpack_put(const uint8_t *bytes, size_t count, opal_btl_crypt_fram
     frame->bytes = opal_crypt_get64(bytes + 16);
     return 0 != frame->address && frame->bytes > 0 && frame->bytes <= OPAL_BTL_CRYPT_PUT_MAX
                    && frame->address <= UINTPTR_MAX - frame->bytes ? OPAL_BTL_CRYPT_HEADER_MAX : 0;
+}
+
+static size_t unpack_join(const uint8_t *bytes, size_t count, opal_btl_crypt_frame_t *frame)
+{
+    if (OPAL_BTL_CRYPT_HEADER_MAX != count || !opal_crypt_all_zero(bytes + 2, 6)) {
+        return 0;
+    }
+    frame->rail = bytes[1];
+    frame->session = opal_crypt_get64(bytes + 8);
+    frame->count = opal_crypt_get64(bytes + 16);
+    return frame->rail > 0 && frame->rail < OPAL_BTL_CRYPT_RAILS && frame->count > 0 ? OPAL_BTL_CRYPT_HEADER_MAX : 0;
 }
 
 size_t opal_btl_crypt_frame_unpack(const uint8_t *bytes, size_t count, opal_btl_crypt_frame_t *frame)
@@ -64,6 +80,8 @@ size_t opal_btl_crypt_frame_unpack(const uint8_t *bytes, size_t count, opal_btl_
                        && opal_crypt_all_zero(bytes + 4, 4) ? OPAL_BTL_CRYPT_HEADER : 0;
     case OPAL_BTL_CRYPT_LAST:
         return OPAL_BTL_CRYPT_HEADER == count && opal_crypt_all_zero(bytes + 1, 7) ? OPAL_BTL_CRYPT_HEADER : 0;
+    case OPAL_BTL_CRYPT_JOIN:
+        return unpack_join(bytes, count, frame);
     default:
         return 0;
     }

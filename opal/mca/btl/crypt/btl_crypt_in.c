@@ -68,15 +68,66 @@ static void frame_release(opal_btl_crypt_link_t *link)
     }
 }
 
+/* ---- rails ---- */
+
+static bool is_due(const opal_btl_crypt_link_t *link)
+{
+    const uint16_t rail = link->identity.link;
+
+    return NULL == link->order || 0 == rail || rail == link->order->awaited;
+}
+
+bool opal_btl_crypt_link_waits(const opal_btl_crypt_link_t *link)
+{
+    return link->holds ? !is_due(link) : NULL != link->order && 0 == link->identity.link && 0 != link->order->awaited;
+}
+
+static void frame_done(opal_btl_crypt_link_t *link)
+{
+    opal_btl_crypt_order_t *order = link->order;
+    const uint16_t rail = link->identity.link;
+
+    if (NULL != order && rail > 0 && ++order->done[rail] >= order->until && rail == order->awaited) {
+        order->awaited = 0;
+    }
+}
+
+static void begin_join(opal_btl_crypt_link_t *link, const opal_btl_crypt_frame_t *frame)
+{
+    opal_btl_crypt_order_t *order = link->order;
+
+    link->frame_have = 0;
+    if (NULL == order || 0 != link->identity.link || frame->session != order->session) {
+        opal_btl_crypt_link_fail(link, "a join that belongs elsewhere");
+    } else if (order->done[frame->rail] < frame->count) {
+        order->awaited = frame->rail;
+        order->until = frame->count;
+    }
+}
+
 /* ---- frames ---- */
 
 static void fragment_complete(opal_btl_crypt_link_t *link)
 {
     const size_t bytes = link->frame_bytes - OPAL_BTL_CRYPT_HEADER;
 
+    link->holds = !is_due(link);
+    if (link->holds) {
+        return;
+    }
     link->frame_have = link->frame_bytes = 0;
     if (!link->engine->deliver(link, link->frame_tag, link->frame + OPAL_BTL_CRYPT_HEADER, bytes)) {
         opal_btl_crypt_link_fail(link, "a fragment for which there is nobody");
+    }
+    frame_done(link);
+}
+
+void opal_btl_crypt_link_put_came(opal_btl_crypt_link_t *link, size_t bytes)
+{
+    link->put_at += bytes;
+    link->put_left -= bytes;
+    if (bytes > 0 && 0 == link->put_left) {
+        frame_done(link);
     }
 }
 
@@ -84,9 +135,9 @@ static void begin_put(opal_btl_crypt_link_t *link, const opal_btl_crypt_frame_t 
 {
     link->put_at = (uint8_t *) (uintptr_t) frame->address;
     memcpy(link->put_at, link->frame + OPAL_BTL_CRYPT_HEADER_MAX, bytes);
-    link->put_at += bytes;
-    link->put_left = frame->bytes - bytes;
+    link->put_left = frame->bytes;
     link->frame_have = 0;
+    opal_btl_crypt_link_put_came(link, bytes);
 }
 
 static void hello_complete(opal_btl_crypt_link_t *link, const opal_btl_crypt_frame_t *frame)
@@ -120,6 +171,8 @@ static void begin_frame(opal_btl_crypt_link_t *link)
         hello_complete(link, &frame);
     } else if (OPAL_BTL_CRYPT_LAST == frame.type) {
         last_complete(link);
+    } else if (OPAL_BTL_CRYPT_JOIN == frame.type) {
+        begin_join(link, &frame);
     } else if (OPAL_BTL_CRYPT_PUT == frame.type) {
         begin_put(link, &frame, link->frame_have - header);
     } else {
@@ -152,8 +205,7 @@ static uint8_t *place_for(opal_btl_crypt_link_t *link, size_t record_bytes, size
 static void data_came(opal_btl_crypt_link_t *link, size_t bytes)
 {
     if (link->put_left > 0) {
-        link->put_at += bytes;
-        link->put_left -= bytes;
+        opal_btl_crypt_link_put_came(link, bytes);
         return;
     }
     link->frame_have += bytes;
@@ -219,13 +271,18 @@ static bool readable(const opal_btl_crypt_link_t *link)
     return OPAL_BTL_CRYPT_OPEN == link->state || OPAL_BTL_CRYPT_HELLO_SENT == link->state;
 }
 
-/* Open all complete records.  Returns how many bytes of the wire they took. */
+static bool goes_on(const opal_btl_crypt_link_t *link)
+{
+    return readable(link) && !opal_btl_crypt_link_waits(link);
+}
+
+/* Open all complete records, or those before a wait.  Returns how many bytes of the wire they took. */
 static size_t open_records(opal_btl_crypt_link_t *link, size_t bytes)
 {
     uint8_t *wire = link->engine->wire;
     size_t at = 0, record;
 
-    while (readable(link) && at < bytes) {
+    while (goes_on(link) && at < bytes) {
         if (link->put_left > 0 && 0 != (record = open_run(link, wire + at, bytes - at))) {
             at += record;
         } else if (OPAL_CRYPT_OK != opal_crypt_tls_records_next(link->records, wire + at, bytes - at, &record)) {
@@ -254,6 +311,11 @@ static void keep_rest(opal_btl_crypt_link_t *link, const uint8_t *rest, size_t b
 
 /* ---- without records ---- */
 
+static bool has_long_header(const opal_btl_crypt_link_t *link)
+{
+    return OPAL_BTL_CRYPT_PUT == link->frame[0] || OPAL_BTL_CRYPT_JOIN == link->frame[0];
+}
+
 /* How many bytes to put into the frame's buffer next.  A header comes whole and alone, so that it can be treated like
  * the frame's first record. */
 static size_t next_bytes(const opal_btl_crypt_link_t *link)
@@ -261,21 +323,15 @@ static size_t next_bytes(const opal_btl_crypt_link_t *link)
     if (0 != link->frame_bytes) {
         return link->frame_bytes - link->frame_have;
     }
-    return (link->frame_have >= OPAL_BTL_CRYPT_HEADER && OPAL_BTL_CRYPT_PUT == link->frame[0] ? OPAL_BTL_CRYPT_HEADER_MAX
-                                                                                              : OPAL_BTL_CRYPT_HEADER)
+    return (link->frame_have >= OPAL_BTL_CRYPT_HEADER && has_long_header(link) ? OPAL_BTL_CRYPT_HEADER_MAX : OPAL_BTL_CRYPT_HEADER)
            - link->frame_have;
-}
-
-static bool put_begins(const opal_btl_crypt_link_t *link)
-{
-    return 0 == link->frame_bytes && OPAL_BTL_CRYPT_HEADER == link->frame_have && OPAL_BTL_CRYPT_PUT == link->frame[0];
 }
 
 static void into_frame(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count, size_t wanted)
 {
     memcpy(link->frame + link->frame_have, bytes, count);
     link->frame_have += count;
-    if (count < wanted || put_begins(link)) {
+    if (count < wanted || (0 == link->frame_bytes && OPAL_BTL_CRYPT_HEADER == link->frame_have && has_long_header(link))) {
         return;
     }
     if (0 == link->frame_bytes) {
@@ -288,7 +344,7 @@ static void into_frame(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t
 
 void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count)
 {
-    while (readable(link) && count > 0) {
+    while (goes_on(link) && count > 0) {
         size_t wanted, now;
 
         if (0 == link->put_left && !frame_needed(link)) {
@@ -301,13 +357,28 @@ void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *byte
             into_frame(link, bytes, now, wanted);
         } else {
             memcpy(link->put_at, bytes, now);
-            link->put_at += now;
-            link->put_left -= now;
+            opal_btl_crypt_link_put_came(link, now);
         }
         bytes += now;
         count -= now;
     }
+    if (opal_btl_crypt_link_waits(link)) {
+        keep_rest(link, bytes, count);
+        link->paused = true;
+    }
     frame_release(link);
+}
+
+/* Go on after a wait. */
+static void stream_rest(opal_btl_crypt_link_t *link)
+{
+    const size_t bytes = link->rest_bytes;
+
+    if (bytes > 0) {
+        memcpy(link->engine->wire, link->rest, bytes);
+    }
+    keep_rest(link, NULL, 0);
+    opal_btl_crypt_link_stream(link, link->engine->wire, bytes);
 }
 
 /* ---- read ---- */
@@ -341,27 +412,32 @@ static bool within_frame(const opal_btl_crypt_link_t *link, size_t rest)
     return link->put_left > 0 || link->frame_have > 0 || rest > 0;
 }
 
-/* While we open records, more of a long frame may arrive: it is read at once, up to READ_MOST. */
+/* While we open records, more of a long frame may arrive: it is read at once, up to READ_MOST.  After a wait for other
+ * rails the rest comes first. */
 void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
 {
     uint8_t *wire = link->engine->wire;
-    size_t bytes = link->rest_bytes, came, all = 0, taken;
+    const bool resumes = link->paused;
+    size_t bytes = link->rest_bytes, came = 0, all = 0, taken;
 
-    if (!readable(link)) {
+    if (!goes_on(link)) {
         return;
+    }
+    link->paused = false;
+    if (link->holds) {
+        fragment_complete(link);
     }
     if (link->kernel_in) {
-        opal_btl_crypt_kernel_read(link);
+        (resumes ? stream_rest : opal_btl_crypt_kernel_read)(link);
         return;
     }
-    came = receive(link, wire + bytes, OPAL_BTL_CRYPT_WIRE - bytes);
-    if (0 == came) {
+    if (!resumes && 0 == (came = receive(link, wire + bytes, OPAL_BTL_CRYPT_WIRE - bytes))) {
         return;
     }
     if (bytes > 0) {
         memcpy(wire, link->rest, bytes);
     }
-    while (came > 0) {
+    do {
         bytes += came;
         all += came;
         taken = open_records(link, bytes);
@@ -369,11 +445,12 @@ void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link)
         if (taken > 0 && bytes > 0) {
             memmove(wire, wire + taken, bytes);
         }
-        came = readable(link) && within_frame(link, bytes) && all < READ_MOST
+        came = goes_on(link) && within_frame(link, bytes) && all < READ_MOST
                    ? receive(link, wire + bytes, OPAL_BTL_CRYPT_WIRE - bytes) : 0;
-    }
+    } while (came > 0);
     if (readable(link)) {
         keep_rest(link, wire, bytes);
+        link->paused = opal_btl_crypt_link_waits(link);
         frame_release(link);
     } else if (OPAL_BTL_CRYPT_ENDED == link->state && bytes > 0) {
         opal_btl_crypt_link_fail(link, "bytes behind the end");

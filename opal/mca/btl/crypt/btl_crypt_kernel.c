@@ -142,7 +142,6 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link)
     link->kernel_reads++;
     bytes = (size_t) came;
     direct = direct < bytes ? direct : bytes;
-    link->put_at += direct;
-    link->put_left -= direct;
+    opal_btl_crypt_link_put_came(link, direct);
     opal_btl_crypt_link_stream(link, link->engine->wire, bytes - direct);
 }

@@ -45,16 +45,20 @@ void opal_btl_crypt_endpoint_keep(opal_btl_crypt_endpoint_t *endpoint, opal_btl_
     }
 }
 
-int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint)
+int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *main)
 {
     opal_btl_crypt_item_t *item;
     int done = 0;
 
-    while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
-        pthread_mutex_unlock(&opal_btl_crypt.lock);
-        opal_btl_crypt_frag_lost(endpoint, item);
-        pthread_mutex_lock(&opal_btl_crypt.lock);
-        done++;
+    for (int i = 0; i < OPAL_BTL_CRYPT_RAILS; i++) {
+        opal_btl_crypt_endpoint_t *endpoint = 0 == i ? main : main->rails[i];
+
+        while (NULL != endpoint && NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
+            pthread_mutex_unlock(&opal_btl_crypt.lock);
+            opal_btl_crypt_frag_lost(endpoint, item);
+            pthread_mutex_lock(&opal_btl_crypt.lock);
+            done++;
+        }
     }
     return done;
 }
@@ -66,6 +70,9 @@ static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
     endpoint->failed = true;
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    (void) opal_btl_crypt_rails_end(endpoint);
+    pthread_mutex_lock(&opal_btl_crypt.lock);
     (void) opal_btl_crypt_endpoint_lose(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     if (NULL != opal_btl_crypt.error_cb) {
@@ -76,15 +83,16 @@ static void peer_failed(opal_btl_crypt_endpoint_t *endpoint)
 /* A peer that cannot be authenticated is not treated as failed: the job ends in any case. */
 void opal_btl_crypt_endpoint_broken(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
 {
-    const bool goes_on = opal_btl_crypt.tolerant && NULL != endpoint->schedule;
+    opal_btl_crypt_endpoint_t *main = endpoint->main;
+    const bool goes_on = opal_btl_crypt.tolerant && NULL != main->schedule;
 
-    opal_btl_crypt_endpoint_show(endpoint, reason, goes_on ? "peer-failed" : "connection-lost");
+    opal_btl_crypt_endpoint_show(main, reason, goes_on ? "peer-failed" : "connection-lost");
     if (goes_on) {
-        peer_failed(endpoint);
+        peer_failed(main);
         return;
     }
     if (NULL != opal_btl_crypt.error_cb) {
-        opal_btl_crypt.error_cb(&opal_btl_crypt.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc,
+        opal_btl_crypt.error_cb(&opal_btl_crypt.super, MCA_BTL_ERROR_FLAGS_FATAL, main->proc,
                                 (char *) (uintptr_t) "btl/crypt lost a connection");
     }
     opal_btl_crypt_end_job();
@@ -104,15 +112,25 @@ static void forget_busy(opal_btl_crypt_endpoint_t *endpoint)
     pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
 
+/* Of several rails one may wait for another: all have to be empty before one is closed. */
+static bool has_rest(const opal_btl_crypt_endpoint_t *endpoint)
+{
+    const opal_btl_crypt_link_t *link = endpoint->link;
+
+    return NULL == link ? endpoint->replaced && NULL != endpoint->waiting.first
+                        : ((link->last_came || opal_btl_crypt_link_is_last(link)) && NULL != link->queue.first)
+                              || (endpoint->main->railed && opal_btl_crypt_link_has_more(link));
+}
+
 static bool between_connections(const opal_btl_crypt_endpoint_t *endpoint)
 {
-    const opal_btl_crypt_link_t *link;
     bool between;
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
-    link = endpoint->link;
-    between = NULL == link ? endpoint->replaced && NULL != endpoint->waiting.first
-                           : (link->last_came || opal_btl_crypt_link_is_last(link)) && NULL != link->queue.first;
+    between = has_rest(endpoint);
+    for (int i = 1; i < OPAL_BTL_CRYPT_RAILS; i++) {
+        between |= NULL != endpoint->rails[i] && has_rest(endpoint->rails[i]);
+    }
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     return between;
 }
@@ -150,29 +168,17 @@ static void await_contact(const opal_btl_crypt_endpoint_t *endpoint)
     }
 }
 
-static void leave(opal_btl_crypt_endpoint_t *endpoint)
+static void close_one(opal_btl_crypt_endpoint_t *endpoint, const char *text)
 {
-    opal_crypt_patience_t patience;
-    opal_btl_crypt_link_t *link;
-    char text[100];
+    opal_btl_crypt_link_t *link = endpoint->link;
     bool closed;
 
-    await_contact(endpoint);
-    patience = opal_crypt_patience(CLOSE_MS);
-    while (between_connections(endpoint) && opal_crypt_patience_left(&patience) > 0) {
-        (void) opal_btl_crypt_go_round();
-    }
-    link = endpoint->link;
     forget_busy(endpoint);
     if (NULL != endpoint->connecting) {
         if (OPAL_BTL_CRYPT_HELLO_SENT == endpoint->connecting->state) {           /* the peer may have kept this one */
             opal_btl_crypt_link_decline(endpoint->connecting);
         }
         opal_btl_crypt_drop(endpoint->connecting);
-    }
-    snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
-    if (between_connections(endpoint)) {
-        opal_btl_crypt_endpoint_broken(endpoint, text);
     }
     if (NULL != link) {
         pthread_mutex_lock(&opal_btl_crypt.lock);
@@ -185,6 +191,45 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
         }
         opal_btl_crypt_drop(link);
     }
+}
+
+static void leave_rails(opal_btl_crypt_endpoint_t *endpoint, const char *text)
+{
+    for (int i = 1; i < OPAL_BTL_CRYPT_RAILS; i++) {
+        opal_btl_crypt_endpoint_t *rail = endpoint->rails[i];
+
+        if (NULL != rail) {
+            close_one(rail, text);
+            pthread_mutex_lock(&opal_btl_crypt.lock);
+            endpoint->rails[i] = NULL;
+            pthread_mutex_unlock(&opal_btl_crypt.lock);
+            OBJ_RELEASE(rail);
+        }
+    }
+}
+
+/* The last join tells the peer that it has all that was sent over other rails, once the first has ended. */
+static void leave(opal_btl_crypt_endpoint_t *endpoint)
+{
+    opal_crypt_patience_t patience;
+    char text[100];
+
+    snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
+    await_contact(endpoint);
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    if (NULL != endpoint->link && !opal_btl_crypt_join(endpoint)) {
+        opal_btl_crypt_link_fail(endpoint->link, "no memory for what is to be sent");
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
+    patience = opal_crypt_patience(CLOSE_MS);
+    while (between_connections(endpoint) && opal_crypt_patience_left(&patience) > 0) {
+        (void) opal_btl_crypt_go_round();
+    }
+    if (between_connections(endpoint)) {
+        opal_btl_crypt_endpoint_broken(endpoint, text);
+    }
+    leave_rails(endpoint, text);
+    close_one(endpoint, text);
     opal_btl_crypt_claim_over(endpoint);
     pthread_mutex_lock(&opal_btl_crypt.lock);
     opal_list_remove_item(&opal_btl_crypt.endpoints, &endpoint->super);

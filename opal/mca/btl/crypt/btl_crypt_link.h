@@ -9,6 +9,12 @@
  * ANSWERED: the ClientHello was right, and only the process that it names can have made it.
  * AUTHENTICATED: we must reply: send_hello, or decline.  Any state can go to FAILED, which is final.
  *
+ * A peer may have several, its rails, by the number in the identity.  Rail 0 is the one whose order counts:
+ *
+ *     rail 0     fragment, put, | join 1, 7 | fragment ...                     waits at the join until rail 1 has carried 7 frames
+ *     rail 1     put, put, fragment ...                                        a put goes where it says; a fragment waits
+ *                                                                              until rail 0 is at the join that calls for it
+ *
  * An OPEN connection that has carried enough is replaced: one end sends a last frame and close_notify, the other
  * replies alike, and each has ENDED once it has received both and written its own.  Queued items go over the next one.
  *
@@ -21,6 +27,7 @@
 #include "btl_crypt_frame.h"
 #include "btl_crypt_ring.h"
 
+#include "opal/mca/common/crypt/base/base.h"
 #include "opal/mca/common/crypt/tls/handshake.h"
 #include "opal/mca/common/crypt/tls/records.h"
 
@@ -72,6 +79,22 @@ typedef struct opal_btl_crypt_engine {
     uint64_t records_most;                          /* after these a connection is replaced; 0: never */
 } opal_btl_crypt_engine_t;
 
+/* What has come over the rails of a peer, for `read` only. */
+typedef struct opal_btl_crypt_order {
+    uint64_t session;                               /* what a join must name */
+    uint64_t done[OPAL_BTL_CRYPT_RAILS];            /* fragments and puts that are complete */
+    uint16_t awaited;                               /* rail 0 stands at a join, and waits for this one; 0: it goes on */
+    uint64_t until;                                 /* it has carried so many */
+} opal_btl_crypt_order_t;
+
+/* The session of a peer's rails, from the identity of its first connection: its attempt, and who made it. */
+static inline uint64_t opal_btl_crypt_session(const opal_crypt_tls_identity_t *identity)
+{
+    const uint32_t who = opal_crypt_get32(identity->claimed.nspace) + identity->claimed.rank;
+
+    return (uint64_t) identity->attempt << 32 | who;
+}
+
 /* An item to be sent: the caller's again, with the memory it refers to, once reaped. */
 typedef struct opal_btl_crypt_item {
     struct opal_btl_crypt_item *next;
@@ -100,6 +123,7 @@ typedef enum {
 struct opal_btl_crypt_link {
     opal_btl_crypt_engine_t *engine;
     void *owner;                                    /* for the caller */
+    opal_btl_crypt_order_t *order;                  /* of all rails of this peer; NULL: there is one */
     int fd;
     _Atomic opal_btl_crypt_state_t state;           /* senders look at it while another thread reads */
     bool listens;
@@ -132,6 +156,8 @@ struct opal_btl_crypt_link {
     uint8_t *frame;                                 /* header and fragment */
     size_t frame_capacity, frame_have, frame_bytes;
     uint8_t frame_tag;
+    bool holds;                                     /* the fragment there is complete, but its turn has not come */
+    bool paused;                                    /* `rest` may have whole records */
     uint8_t *put_at;
     uint64_t put_left;
     uint64_t kernel_reads;                          /* those that brought something */
@@ -208,10 +234,14 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link);
 
 /* ---- btl_crypt_in.c ---- */
 
-/* Internal: close_notify has come; the stream has ended; plaintext has come. */
+/* It waits for other rails: reading would change nothing. */
+bool opal_btl_crypt_link_waits(const opal_btl_crypt_link_t *link);
+
+/* Internal: close_notify has come; the stream has ended; plaintext has come; bytes of a put are at their address. */
 void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_cut(opal_btl_crypt_link_t *link);
 void opal_btl_crypt_link_stream(opal_btl_crypt_link_t *link, const uint8_t *bytes, size_t count);
+void opal_btl_crypt_link_put_came(opal_btl_crypt_link_t *link, size_t bytes);
 
 /* The socket of a HELLO_SENT or OPEN connection is readable: open what came, and deliver it. */
 void opal_btl_crypt_link_read(opal_btl_crypt_link_t *link);

@@ -138,19 +138,21 @@ void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd)
     }
 }
 
-static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_links_t *callers, const opal_crypt_tls_name_t *name)
+static opal_btl_crypt_link_t *caller_of(const opal_btl_crypt_links_t *callers, const opal_crypt_tls_name_t *name, uint16_t number)
 {
     for (int i = 0; i < callers->count; i++) {
-        if (opal_crypt_tls_name_equal(&callers->links[i]->identity.claimed, name)) {
+        const opal_crypt_tls_identity_t *identity = &callers->links[i]->identity;
+
+        if (number == identity->link && opal_crypt_tls_name_equal(&identity->claimed, name)) {
             return callers->links[i];
         }
     }
     return NULL;
 }
 
-void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name)
+void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name, uint16_t number)
 {
-    opal_btl_crypt_link_t *link = caller_of(&listener->half_open, name);
+    opal_btl_crypt_link_t *link = caller_of(&listener->half_open, name, number);
 
     if (NULL != link) {
         drop(listener, link);
@@ -159,10 +161,12 @@ void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opa
 
 void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link)
 {
-    if (link == caller_of(&listener->half_open, &link->identity.claimed)) {
+    const opal_crypt_tls_identity_t *identity = &link->identity;
+
+    if (link == caller_of(&listener->half_open, &identity->claimed, identity->link)) {
         return;
     }
-    opal_btl_crypt_listen_forget(listener, &link->identity.claimed);
+    opal_btl_crypt_listen_forget(listener, &identity->claimed, identity->link);
     (void) links_remove(&listener->unauthenticated, link);
     links_add(listener, &listener->half_open, OPAL_BTL_CRYPT_HALF_OPEN, link);
 }

@@ -5,7 +5,7 @@
  *
  *     unauthenticated  from anybody who can reach the port: at most 64, none for long; the oldest is dropped first
  *     half-open        their hello was answered; only a process of the job can have made it, and each is answered only
- *                      once.  They may compute before they go on, so they have time; one per name
+ *                      once.  They may compute before they go on, so they have time; one per name and link
  *
  * Threads: one at a time.
  */
@@ -56,11 +56,11 @@ void opal_btl_crypt_listen_add(opal_btl_crypt_listener_t *listener, int fd);
 /* Advance time to `now` (microseconds, CLOCK_MONOTONIC), and drop unauthenticated connections older than 2 seconds. */
 void opal_btl_crypt_listen_poll(opal_btl_crypt_listener_t *listener, uint64_t now);
 
-/* ANSWERED: the link becomes half-open.  An older one of the same name is dropped. */
+/* ANSWERED: the link becomes half-open.  An older one of the same name and number is dropped. */
 void opal_btl_crypt_listen_answered(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link);
 
-/* The process of this name is connected: drop its other attempts. */
-void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name);
+/* The process of this name is connected by this link: drop its other attempts. */
+void opal_btl_crypt_listen_forget(opal_btl_crypt_listener_t *listener, const opal_crypt_tls_name_t *name, uint16_t number);
 
 /* The caller takes the link over: it is authenticated, or has failed and is to be destroyed. */
 void opal_btl_crypt_listen_remove(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *link);

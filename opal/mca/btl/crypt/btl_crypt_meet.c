@@ -21,6 +21,7 @@ enum {
     PATIENCE_MOST_US = 64000000,
     SECOND_US = 1000000
 };
+enum { TRIES_MOST = 10 };               /* of a rail that may be spared; the time between them is doubled */
 enum { CONNECT_MS = 2 };                /* a few network round trips */
 
 void opal_btl_crypt_drop(opal_btl_crypt_link_t *link)
@@ -42,19 +43,23 @@ void opal_btl_crypt_begin_anew(opal_btl_crypt_endpoint_t *endpoint)
 {
     endpoint->next_address = 0;
     endpoint->silent = endpoint->said_refused = false;
+    endpoint->tries = 0;
     endpoint->patience = PATIENCE_US;
     endpoint->retry_at = endpoint->give_up_at = endpoint->tick_at = 0;
     endpoint->wait = (opal_cryptproc_wait_t) {.doing = "the first contact with the peer", .peer = endpoint->name};
 }
 
-/* All addresses were tried.  If every one still refuses after a minute, fail the peer. */
+/* All addresses were tried.  If every one still refuses after a minute, fail the peer; or do without this rail. */
 static void turn_over(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
 {
     const uint64_t now = opal_btl_crypt.listener.polled;
 
     endpoint->next_address = 0;
     endpoint->retry_at = now + RETRY_US;
-    if (endpoint->silent) {
+    if (opal_btl_crypt_rail_is_spare(endpoint)) {
+        endpoint->retry_at = now + ((uint64_t) RETRY_US << endpoint->tries);
+        endpoint->gone = ++endpoint->tries >= TRIES_MOST;
+    } else if (endpoint->silent) {
         endpoint->give_up_at = 0;
     } else if (0 == endpoint->give_up_at) {
         endpoint->give_up_at = now + GIVE_UP_US;
@@ -62,7 +67,7 @@ static void turn_over(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
         opal_btl_crypt_endpoint_broken(endpoint, reason);
     } else if (now > endpoint->give_up_at - (GIVE_UP_US - WARN_US) && !endpoint->said_refused) {
         endpoint->said_refused = true;
-        opal_btl_crypt_endpoint_show(endpoint, reason, "refused");
+        opal_btl_crypt_endpoint_show(endpoint->main, reason, "refused");
     }
     endpoint->silent = false;
 }
@@ -77,10 +82,11 @@ static void try_next(opal_btl_crypt_endpoint_t *endpoint, int addresses, const c
 
 static int addresses_of(const opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_addresses_t *addresses)
 {
-    const opal_crypt_peer_info_t *peer = opal_crypt_schedule_peer(endpoint->schedule);
+    const opal_crypt_peer_info_t *peer = opal_crypt_schedule_peer(endpoint->main->schedule);
 
     (void) opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, addresses);
     opal_btl_crypt_address_order(&opal_btl_crypt.own, addresses);
+    opal_btl_crypt_rail_addresses(endpoint, addresses);
     return addresses->count;
 }
 
@@ -101,11 +107,11 @@ static int socket_to(const opal_btl_crypt_addresses_t *addresses, int index)
 static opal_btl_crypt_link_t *begin_attempt(opal_btl_crypt_endpoint_t *endpoint, int fd)
 {
     const opal_crypt_tls_identity_t identity = {.claimed = opal_btl_crypt.engine.own, .wanted = endpoint->tls_name,
-                                                .attempt = ++opal_btl_crypt.attempts};
+                                                .link = endpoint->rail, .attempt = ++opal_btl_crypt.attempts};
     opal_crypt_tls_psk_t *psk = opal_crypt_secmem_alloc(sizeof(*psk));
     opal_btl_crypt_link_t *link = NULL;
 
-    if (NULL != psk && OPAL_CRYPT_OK == opal_crypt_tls_psk(opal_btl_crypt.tls, endpoint->schedule, OPAL_CRYPT_OUT, psk)) {
+    if (NULL != psk && OPAL_CRYPT_OK == opal_crypt_tls_psk(opal_btl_crypt.tls, endpoint->main->schedule, OPAL_CRYPT_OUT, psk)) {
         link = opal_btl_crypt_link_connect(&opal_btl_crypt.engine, fd, endpoint->group, &identity, psk);
     } else {
         close(fd);
@@ -135,6 +141,10 @@ static void attempt(opal_btl_crypt_endpoint_t *endpoint)
         return;
     }
     count = addresses_of(endpoint, &addresses);
+    if (0 == count && opal_btl_crypt_rail_is_spare(endpoint)) {
+        endpoint->gone = true;                  /* it has connected to us */
+        return;
+    }
     if (0 == count) {
         opal_btl_crypt_endpoint_broken(endpoint, "its node had no network address when it started");
         return;
@@ -149,6 +159,7 @@ static void attempt(opal_btl_crypt_endpoint_t *endpoint)
     }
     endpoint->deadline = opal_btl_crypt.listener.polled + endpoint->patience;
     endpoint->connecting->owner = endpoint;
+    endpoint->connecting->order = &endpoint->main->order;
     hello_at_once(endpoint->connecting);
     opal_btl_crypt_handle_state(endpoint->connecting);
 }
@@ -192,7 +203,7 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
         endpoint->tick_at = now + SECOND_US;
     } else if (now >= endpoint->tick_at) {
         endpoint->tick_at = now + SECOND_US;
-        if (!tick(endpoint)) {
+        if (!opal_btl_crypt_rail_is_spare(endpoint) && !tick(endpoint)) {
             return;
         }
     }
@@ -209,6 +220,14 @@ void opal_btl_crypt_seek(opal_btl_crypt_endpoint_t *endpoint)
 
 /* ---- they connect ---- */
 
+/* A rail that nobody has authenticated yet has heard nothing. */
+static uint32_t heard_of(const opal_btl_crypt_endpoint_t *main, uint16_t rail)
+{
+    const opal_btl_crypt_endpoint_t *endpoint = 0 == rail ? main : main->rails[rail];
+
+    return NULL == endpoint ? 0 : endpoint->heard;
+}
+
 int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, opal_crypt_tls_group_t *group,
                         opal_crypt_tls_psk_t *psk)
 {
@@ -216,7 +235,7 @@ int opal_btl_crypt_find(void *arg, const opal_crypt_tls_identity_t *identity, op
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(identity, make);
 
     (void) arg;
-    if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || identity->attempt <= endpoint->heard
+    if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || identity->attempt <= heard_of(endpoint, identity->link)
         || !opal_btl_crypt_claim(endpoint)
         || !opal_crypt_tls_name_equal(&endpoint->tls_name, &identity->claimed)) {
         return OPAL_CRYPT_ERR_PEER;
@@ -241,12 +260,16 @@ static void attach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *l
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
     link->owner = endpoint;
+    link->order = &endpoint->main->order;
     endpoint->link = link;
     opal_cryptproc_transport_peers += endpoint->counted ? 0 : 1;
     opal_cryptproc_transport_pq_peers += !endpoint->counted && OPAL_CRYPT_TLS_X25519MLKEM768 == endpoint->group ? 1 : 0;
     opal_cryptproc_transport_kernel_peers += !endpoint->counted && (link->kernel_out || link->kernel_in) ? 1 : 0;
     endpoint->counted = true;
     opal_btl_crypt_begin_anew(endpoint);
+    if (0 == endpoint->rail && !endpoint->replaced) {
+        opal_btl_crypt_rails_anew(endpoint, &link->identity);
+    }
     endpoint->replaced = false;
     while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
         item->sealed = 0;
@@ -255,10 +278,15 @@ static void attach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *l
     if (!link->wants_write) {
         opal_btl_crypt_link_pump(link);
     }
+    for (int i = 0; i < OPAL_BTL_CRYPT_RAILS; i++) {            /* the others have waited for the first one */
+        if (NULL != endpoint->rails[i]) {
+            opal_btl_crypt_endpoint_busy(endpoint->rails[i]);
+        }
+    }
     opal_btl_crypt_endpoint_busy(endpoint);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     opal_btl_crypt_say_met(endpoint, link);
-    opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
+    opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name, endpoint->rail);
 }
 
 static void send_hello(opal_btl_crypt_link_t *link)
@@ -288,6 +316,7 @@ static void hears(const opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity, false);
 
+    endpoint = NULL == endpoint ? NULL : opal_btl_crypt_rail(endpoint, link->identity.link);
     if (NULL != endpoint && link->identity.attempt > endpoint->heard) {
         opal_btl_crypt_claim_over(endpoint);
         endpoint->heard = link->identity.attempt;
@@ -299,13 +328,16 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_endpoint_t *endpoint = opal_btl_crypt_endpoint_claimed(&link->identity, false);
 
+    endpoint = NULL == endpoint ? NULL : opal_btl_crypt_rail(endpoint, link->identity.link);
     opal_btl_crypt_listen_remove(&opal_btl_crypt.listener, link);
     /* Has the peer left the current one, unnoticed by us? */
     if (NULL != endpoint && NULL != endpoint->link) {
         opal_btl_crypt_take_in(endpoint->link);
         opal_btl_crypt_handle_state(endpoint->link);
+        opal_btl_crypt_rails_read(endpoint->main);
     }
-    if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || NULL != endpoint->link || ours_is_kept(endpoint)) {
+    if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || NULL != endpoint->link || ours_is_kept(endpoint)
+        || !opal_btl_crypt_rail_may(endpoint)) {
         opal_btl_crypt_link_decline(link);
         opal_btl_crypt_drop(link);
         return;
@@ -330,7 +362,7 @@ static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_l
     opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: to rank %lu: %s",
                         (unsigned long) endpoint->name.vpid, reason);
     opal_btl_crypt_drop(link);
-    if (declined) {                             /* the address is right, and the peer alive */
+    if (declined && !opal_btl_crypt_rail_is_spare(endpoint)) {              /* the address is right, and the peer alive */
         endpoint->next_address = 0;
         endpoint->give_up_at = 0;
         endpoint->retry_at = opal_btl_crypt.listener.polled + RETRY_US;
@@ -348,12 +380,9 @@ static void keep_waiting(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_lin
     }
 }
 
-/* The active connection is over.  A peer that closes it expects nothing more: sends reported complete but still in the
- * ring may be dropped. */
-static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
+/* A peer that closes it expects nothing more: sends reported complete but still in the ring may be dropped. */
+bool opal_btl_crypt_detach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
-    const bool failed = OPAL_BTL_CRYPT_FAILED == link->state;
-    const char *reason = failed ? link->reason : "it ended the connection before it took what was sent";
     bool lost;
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
@@ -365,6 +394,20 @@ static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_
     opal_btl_crypt_endpoint_keep(endpoint, link);
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     opal_btl_crypt_drop(link);
+    return lost;
+}
+
+/* The active connection is over.  A first one that is not replaced takes the others with it. */
+static void connection_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
+{
+    const bool failed = OPAL_BTL_CRYPT_FAILED == link->state;
+    const char *reason = failed ? link->reason : "it ended the connection before it took what was sent";
+    bool lost = opal_btl_crypt_detach(endpoint, link);
+
+    endpoint->gone = !endpoint->replaced;
+    if (!endpoint->replaced && 0 == endpoint->rail && !failed) {
+        lost |= opal_btl_crypt_rails_end(endpoint);
+    }
     if (failed || lost) {
         opal_btl_crypt_endpoint_broken(endpoint, reason);
     }
@@ -386,7 +429,7 @@ static void kept_and_over(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_li
         attach(endpoint, link);
         connection_over(endpoint, link);
     } else {
-        opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name);
+        opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name, endpoint->rail);
         attempt_failed(endpoint, link);
     }
 }

@@ -61,12 +61,15 @@ void opal_btl_crypt_take_in(opal_btl_crypt_link_t *link)
  * gone. */
 bool opal_btl_crypt_has_failed(const opal_btl_crypt_endpoint_t *endpoint)
 {
+    endpoint = endpoint->main;
     return endpoint->failed || (opal_btl_crypt.tolerant && NULL != opal_cryptproc_has_failed && NULL != endpoint->proc
                                 && opal_cryptproc_has_failed(endpoint->proc));
 }
 
 static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
 {
+    const opal_btl_crypt_endpoint_t *endpoint = link->owner;
+
     if (OPAL_BTL_CRYPT_OPEN == link->state && NULL != link->owner && opal_btl_crypt_has_failed(link->owner)) {
         pthread_mutex_lock(&opal_btl_crypt.lock);
         opal_btl_crypt_link_fail(link, "it is known to have failed");
@@ -86,14 +89,18 @@ static void handle(opal_btl_crypt_link_t *link, uint32_t bits)
         }
     }
     opal_btl_crypt_handle_state(link);
+    if (NULL != endpoint) {
+        opal_btl_crypt_rails_read(endpoint->main);
+    }
 }
 
-/* The listening socket is watched with a null pointer. */
+/* The listening socket is watched with a null pointer.  A link that waits for other rails is no progress. */
 static int handle_all(void)
 {
     struct epoll_event events[OPAL_BTL_CRYPT_EVENTS];
     const int count = epoll_wait(opal_btl_crypt.epoll, events, OPAL_BTL_CRYPT_EVENTS, 0);
     bool accepts = false;
+    int waiting = 0;
 
     for (int i = 0; i < count; i++) {
         opal_btl_crypt.events[i] = events[i].data.ptr;
@@ -103,6 +110,7 @@ static int handle_all(void)
     opal_btl_crypt.event_count = count > 0 ? count : 0;
     for (int i = 0; i < opal_btl_crypt.event_count; i++) {
         if (NULL != opal_btl_crypt.events[i]) {
+            waiting += opal_btl_crypt_link_waits(opal_btl_crypt.events[i]);
             handle(opal_btl_crypt.events[i], opal_btl_crypt.event_bits[i]);
         }
     }
@@ -110,7 +118,7 @@ static int handle_all(void)
     if (accepts) {
         opal_btl_crypt_listen_accept(&opal_btl_crypt.listener);
     }
-    return count > 0 ? count : 0;
+    return count > 0 ? count - waiting : 0;
 }
 
 /* ---- progress ---- */
@@ -206,7 +214,7 @@ static bool deliver(opal_btl_crypt_link_t *link, uint8_t tag, void *bytes, size_
     if (tag >= MCA_BTL_TAG_MAX || NULL == mca_btl_base_active_message_trigger[tag].cbfunc) {
         return false;
     }
-    opal_btl_crypt_call(&opal_btl_crypt.super, link->owner, tag, &segment);
+    opal_btl_crypt_call(&opal_btl_crypt.super, ((const opal_btl_crypt_endpoint_t *) link->owner)->main, tag, &segment);
     return true;
 }
 

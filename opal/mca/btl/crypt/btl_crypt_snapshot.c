@@ -25,7 +25,7 @@ static void since_now(opal_btl_crypt_endpoint_t *endpoint, bool so, uint64_t mar
 const char *opal_btl_crypt_awaited(const opal_btl_crypt_endpoint_t *endpoint)
 {
     if (NULL == endpoint->connecting) {
-        return NULL == endpoint->schedule ? "its record of keys" : "an address of it that can be reached";
+        return NULL == endpoint->main->schedule ? "its record of keys" : "an address of it that can be reached";
     }
     switch (endpoint->connecting->state) {
     case OPAL_BTL_CRYPT_CONNECTING:
@@ -50,19 +50,29 @@ static uint64_t left_to_send(const opal_btl_crypt_link_t *link)
     return left;
 }
 
-static void add_link(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt_status_peer_t *peer,
-                     opal_crypt_status_wait_t *wait)
+/* All rails together. */
+static void add_links(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_crypt_status_peer_t *peer,
+                      opal_crypt_status_wait_t *wait)
 {
-    const opal_btl_crypt_link_t *link = endpoint->link;
-    const uint64_t left = left_to_send(link);
+    uint64_t left = 0, written = 0;
 
+    for (int i = 0; i < OPAL_BTL_CRYPT_RAILS; i++) {
+        const opal_btl_crypt_endpoint_t *rail = 0 == i ? endpoint : endpoint->rails[i];
+        const opal_btl_crypt_link_t *link = NULL == rail ? NULL : rail->link;
+        uint64_t sent, accepted;
+
+        if (NULL != link) {
+            opal_crypt_tls_records_counts(link->records, &sent, &accepted);
+            peer->sent += link->kernel_out ? link->records_sent : sent;
+            peer->accepted += link->kernel_in ? link->kernel_reads : accepted;  /* the kernel does not count records */
+            left += left_to_send(link);
+            written += link->written_bytes;
+        }
+    }
     peer->state = OPAL_CRYPT_STATUS_SEALED;
     peer->ahead_bytes = left < UINT32_MAX ? (uint32_t) left : UINT32_MAX;
-    opal_crypt_tls_records_counts(link->records, &peer->sent, &peer->accepted);
-    peer->sent = link->kernel_out ? link->records_sent : peer->sent;
-    peer->accepted = link->kernel_in ? link->kernel_reads : peer->accepted;     /* the kernel does not count records */
     peer->highest = peer->accepted;
-    since_now(endpoint, left > 0, link->written_bytes, now);
+    since_now(endpoint, left > 0, written, now);
     wait->kind = left > 0 ? OPAL_CRYPT_STATUS_TAKE : OPAL_CRYPT_STATUS_NOTHING;
     wait->bytes = left;
 }
@@ -77,7 +87,7 @@ static void add_endpoint(opal_btl_crypt_endpoint_t *endpoint, int64_t now, opal_
     const bool meets = NULL == endpoint->link && NULL != endpoint->waiting.first;
 
     if (NULL != endpoint->link) {
-        add_link(endpoint, now, &peer, &wait);
+        add_links(endpoint, now, &peer, &wait);
     } else {
         peer.state = meets ? OPAL_CRYPT_STATUS_MEETING : OPAL_CRYPT_STATUS_UNKNOWN;
         since_now(endpoint, meets, 0, now);
@@ -96,7 +106,7 @@ void opal_btl_crypt_say_met(const opal_btl_crypt_endpoint_t *endpoint, const opa
     const opal_crypt_tls_group_of_t *group = opal_crypt_tls_group(endpoint->group);
     struct sockaddr_storage address = {0};
     socklen_t bytes = sizeof(address);
-    char host[64], port[16];
+    char host[64], port[16], rail[24] = "";
 
     if (opal_btl_crypt.stream < 0 || 0 != getpeername(link->fd, (struct sockaddr *) &address, &bytes)
         || 0 != getnameinfo((struct sockaddr *) &address, bytes, host, sizeof(host), port, sizeof(port),
@@ -105,12 +115,15 @@ void opal_btl_crypt_say_met(const opal_btl_crypt_endpoint_t *endpoint, const opa
     }
     const char *shown = host + (0 == strncmp(host, "::ffff:", 7) ? 7 : 0);      /* IPv4 on a dual-stack socket */
 
-    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: rank %lu met rank %lu%s by %s: %s %s, port %s, %s, %s%s",
+    if (endpoint->rail > 0) {
+        snprintf(rail, sizeof(rail), ", rail %u", (unsigned) endpoint->rail);
+    }
+    opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: rank %lu met rank %lu%s by %s: %s %s, port %s, %s, %s%s%s",
                         (unsigned long) OPAL_PROC_MY_NAME.vpid, (unsigned long) endpoint->name.vpid,
                         endpoint->name.jobid == OPAL_PROC_MY_NAME.jobid ? "" : " of another job",
                         opal_crypt_auth_name(opal_crypt_local_auth(opal_cryptproc_local())), link->listens ? "from" : "at", shown,
                         port, NULL == group ? "?" : group->name, NULL == suite ? "?" : suite->name,
-                        link->kernel_out || link->kernel_in ? ", by the kernel" : "");
+                        link->kernel_out || link->kernel_in ? ", by the kernel" : "", rail);
 }
 
 /* ---- for status pages ---- */
