@@ -13,6 +13,9 @@ who listens two records of the handshake before that.
   old, reflect  instead of it, one from before, or one of the other direction
   forge, alert  before it, one of random bytes, or a plain close_notify
   half          half of it
+  late          it, two seconds later
+  again         it; and somebody else sends the connection's ClientHello, and a stranger's bytes, to who answered it: "answered" in FILE
+                if a byte comes back
   cut, end      no more, and the sockets are closed; or one direction of one, as TCP ends it
   pass          nothing is done
 """
@@ -20,6 +23,7 @@ import os
 import socket
 import sys
 import threading
+import time
 
 address, port, there, act, at, path = sys.argv[1:]
 port, answers, at = int(port), at.startswith("-"), abs(int(at))
@@ -27,6 +31,7 @@ DATA = 23
 lock = threading.Lock()
 done = False
 kept = {False: [], True: []}
+hellos = []
 
 
 def exactly(source, count):
@@ -109,16 +114,37 @@ def connect():
     return far
 
 
+def again(file):
+    """As somebody who has recorded all hellos, and as one who has not."""
+    for said in hellos + [os.urandom(300)]:
+        with connect() as stranger:
+            stranger.settimeout(10)
+            try:
+                stranger.sendall(said)
+                if stranger.recv(1):
+                    print("answered", file=file)
+            except ConnectionError:
+                pass
+    print("asked", file=file)
+
+
 def hand_on(source, sink, answer, file):
     number = 0
     try:
         while (one := record(source)) is not None:
             number += one[0] == DATA
+            if not answer and one[0] != DATA:
+                hellos.append(one)
             if answer == answers and due(one, number, source):
                 print("done", file=file)
                 if act in ("cut", "end"):
                     break
-                one = bent(one, source, answer)
+                if act == "late":
+                    time.sleep(2)
+                elif act == "again":
+                    again(file)
+                else:
+                    one = bent(one, source, answer)
             else:
                 kept[answer] = (kept[answer] + [one])[-20:]
             sink.sendall(one)
