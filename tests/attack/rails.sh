@@ -17,6 +17,7 @@ first=21000 said=0
 for node in 0 1; do
     must vcluster net node$node ip addr add 10.99.1.1$((node + 1))/24 dev eth1
     must vcluster net node$node ip addr add 10.99.1.$((2 - node))/32 dev lo
+    must vcluster net node$node ip route replace 10.99.1.0/24 dev eth1 src 10.99.1.1$((node + 1))
 done
 stand() {                                       # stand NODE ADDRESS PORT THERE ACT AT
     vcluster net "$1" python3 "$middle" "$2" "$3" "$4" "$5" "$6" "$CASE_DIR/$1" &
@@ -63,11 +64,10 @@ ends() {                                        # ends ACT AT REASON
 }
 
 unharmed pass 40
-! did || fail "the control did something"
-unharmed late 40
 did || fail "nothing passed over the second network"
+unharmed late 40
 unharmed late -40
-did || fail "nothing passed back over the second network"
+did || fail "nothing came back over the second network"
 unharmed again 40
 did && ! grep -q answered "$CASE_DIR"/node? || fail "a hello was answered twice, or nobody asked"
 changed='a record was changed, repeated, or left out|not a record|a frame that is shorter than its record'
