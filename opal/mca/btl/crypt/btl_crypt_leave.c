@@ -217,7 +217,7 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     snprintf(text, sizeof(text), "in %d s it did not take the last of what was sent to it", CLOSE_MS / 1000);
     await_contact(endpoint);
     pthread_mutex_lock(&opal_btl_crypt.lock);
-    if (NULL != endpoint->link && !opal_btl_crypt_join(endpoint)) {
+    if (!opal_btl_crypt_join(endpoint) && NULL != endpoint->link) {
         opal_btl_crypt_link_fail(endpoint->link, "no memory for what is to be sent");
     }
     pthread_mutex_unlock(&opal_btl_crypt.lock);

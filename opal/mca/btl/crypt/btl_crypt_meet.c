@@ -270,7 +270,7 @@ static void attach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *l
     if (0 == endpoint->rail && !endpoint->replaced) {
         opal_btl_crypt_rails_anew(endpoint, &link->identity);
     }
-    endpoint->replaced = false;
+    endpoint->replaced = endpoint->gone = false;
     while (NULL != (item = opal_btl_crypt_queue_take(&endpoint->waiting))) {
         item->sealed = 0;
         opal_btl_crypt_queue_append(&link->queue, item);
@@ -337,7 +337,7 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
         opal_btl_crypt_rails_read(endpoint->main);
     }
     if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || NULL != endpoint->link || ours_is_kept(endpoint)
-        || !opal_btl_crypt_rail_may(endpoint)) {
+        || (endpoint->rail > 0 && !opal_btl_crypt_rails_may(endpoint->main))) {
         opal_btl_crypt_link_decline(link);
         opal_btl_crypt_drop(link);
         return;
