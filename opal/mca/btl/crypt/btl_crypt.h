@@ -57,7 +57,7 @@ typedef struct mca_btl_base_endpoint_t {
     uint64_t give_up_at;                        /* 0: not all of its addresses have refused us */
     uint64_t tick_at;
     opal_cryptproc_wait_t wait;
-    int tries;                                  /* of a further rail, in vain */
+    int tries;                                  /* of a further rail, that failed */
     bool wanted, gone;                          /* a further rail: we connect it; it is not to be connected again */
     int64_t waits_since;                        /* used by snapshot: since when something waits for it; 0: nothing */
     uint64_t waits_mark;                        /* would have changed if there had been progress */

@@ -7,7 +7,7 @@
  *     | 2 | 0 7 | address 8 | n 8 | bytes n                         to this address of the receiver
  *     | 3 | version 1 = 1 | 1 = 1 | flags 1 | 0 4 |           hello: the first frame, and no other
  *     | 4 | 0 7 |                                                   last: close_notify follows, then a new connection
- *     | 5 | rail 1 | 0 6 | session 8 | count 8 |                    join: what follows comes after so many frames of that rail
+ *     | 5 | rail 1 | 0 6 | session 8 | count 8 |                    join: what follows comes after that rail's first `count`
  *
  * A frame begins on a record boundary, and a record has bytes of one frame only.
  */

@@ -84,7 +84,7 @@ typedef struct opal_btl_crypt_order {
     uint64_t session;                               /* what a join must name */
     uint64_t done[OPAL_BTL_CRYPT_RAILS];            /* fragments and puts that are complete */
     uint16_t awaited;                               /* rail 0 stands at a join, and waits for this one; 0: it goes on */
-    uint64_t until;                                 /* it has carried so many */
+    uint64_t until;                                 /* it has carried this many */
 } opal_btl_crypt_order_t;
 
 /* The session of a peer's rails, from the identity of its first connection: its attempt, and who made it. */

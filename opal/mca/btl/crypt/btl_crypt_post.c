@@ -139,7 +139,7 @@ bool opal_btl_crypt_join(opal_btl_crypt_endpoint_t *main)
     return true;
 }
 
-/* The rails that can have a part of so many bytes; the first is always among them.  Returns how many there are. */
+/* The rails among which this many bytes are divided; the first is always one.  Returns how many there are. */
 static int rails_for(opal_btl_crypt_endpoint_t *main, size_t bytes, opal_btl_crypt_endpoint_t *rails[OPAL_BTL_CRYPT_RAILS])
 {
     int count = 1;
