@@ -241,7 +241,9 @@ static void networks(void)
     network("ax1by1", "Ab", "b");                        /* a bridge */
     network("ax4by2cz1", "abc", "ab");                   /* slower than half */
     network("ax1by9", "ab", "b");
-    network("ax0by0", "ab", "ab");                       /* unknown */
+    network("ax0by0", "ab", "a");                        /* unknown */
+    network("bx1ay0", "ab", "b");
+    network("ax5by2", "ab", "a");
     network("ax9by0cz8", "bc", "c");
     network("ax9by0cz1", "b", "b");
 }

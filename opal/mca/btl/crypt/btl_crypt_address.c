@@ -395,7 +395,7 @@ int opal_btl_crypt_address_networks(const opal_btl_crypt_addresses_t *own, const
         for (int k = 0; k < count && !again; k++) {
             again = networks[k].interface == own->list[i].interface;
         }
-        if (again || own->list[i].speed < fastest / 2) {
+        if (again || (count > 0 && (0 == own->list[i].speed || 2 * (uint64_t) own->list[i].speed < fastest))) {
             continue;
         }
         fastest = 0 == count ? own->list[i].speed : fastest;

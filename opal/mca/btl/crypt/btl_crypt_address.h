@@ -54,8 +54,8 @@ bool opal_btl_crypt_address_unpack(const uint8_t *bytes, size_t count, opal_btl_
 void opal_btl_crypt_address_order(const opal_btl_crypt_addresses_t *own, opal_btl_crypt_addresses_t *peer);
 
 /* The networks that we share with a peer: its address in each, one for each of our interfaces, in an order that both ends
- * find.  Without those of less than half the speed of the fastest, and addresses that are ours as well (a bridge's).
- * Returns how many there are. */
+ * find.  Behind the fastest none of less than half its speed, nor of an unknown one.  Without addresses that are ours as
+ * well (a bridge's).  Returns how many there are. */
 int opal_btl_crypt_address_networks(const opal_btl_crypt_addresses_t *own, const opal_btl_crypt_addresses_t *peer,
                                     opal_btl_crypt_address_t networks[OPAL_BTL_CRYPT_ADDRESSES_MAX]);
 
