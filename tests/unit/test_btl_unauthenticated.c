@@ -295,6 +295,32 @@ static void who_was_answered(void)
     opal_btl_crypt_link_destroy(second);
 }
 
+static void crowded(void)
+{
+    enum { RAIL = 100 };
+    int ends[OPAL_BTL_CRYPT_HALF_OPEN + 1];
+
+    UNIT_GROUP("where too many were answered, a further rail gives way to a first contact");
+    listener_make();
+    for (int i = 0; i <= OPAL_BTL_CRYPT_HALF_OPEN; i++) {
+        opal_btl_crypt_link_t *link;
+
+        ends[i] = unauthenticated_end();
+        link = listener.unauthenticated.links[listener.unauthenticated.count - 1];
+        link->identity.claimed.rank = (uint32_t) i;
+        link->identity.link = RAIL == i ? 1 : 0;
+        opal_btl_crypt_listen_answered(&listener, link);
+    }
+    UNIT_CHECK(1 == closed && OPAL_BTL_CRYPT_HALF_OPEN == listener.half_open.count);
+    for (int i = 0; i < OPAL_BTL_CRYPT_HALF_OPEN; i++) {
+        UNIT_CHECK((uint32_t) (i < RAIL ? i : i + 1) == listener.half_open.links[i]->identity.claimed.rank);
+    }
+    opal_btl_crypt_listen_stop(&listener);
+    for (int i = 0; i <= OPAL_BTL_CRYPT_HALF_OPEN; i++) {
+        close(ends[i]);
+    }
+}
+
 /* A process without free descriptors must be able to report that; a stranger's is closed first. */
 static void no_descriptors(void)
 {
@@ -347,6 +373,7 @@ int main(void)
     whom_we_know();
     ports_again();
     who_was_answered();
+    crowded();
     no_descriptors();
     opal_btl_crypt_engine_stop(&btl_engine);
     opal_crypt_tls_destroy(tls);

@@ -112,10 +112,21 @@ static void drop(opal_btl_crypt_listener_t *listener, opal_btl_crypt_link_t *lin
     opal_btl_crypt_link_destroy(link);
 }
 
+/* The oldest, but a first contact only where there is no further rail. */
+static opal_btl_crypt_link_t *dispensable(const opal_btl_crypt_links_t *links)
+{
+    for (int i = 0; i < links->count; i++) {
+        if (links->links[i]->identity.link > 0) {
+            return links->links[i];
+        }
+    }
+    return links->links[0];
+}
+
 static void links_add(opal_btl_crypt_listener_t *listener, opal_btl_crypt_links_t *links, int most, opal_btl_crypt_link_t *link)
 {
     if (most == links->count) {
-        drop(listener, links->links[0]);
+        drop(listener, dispensable(links));
     }
     links->links[links->count++] = link;
 }
