@@ -74,6 +74,13 @@ static inline bool opal_btl_crypt_tolerant(void)
     return NULL != on && *on;
 }
 
+/* A flag by which a module promises that puts are there in the order of their callbacks.  Ours are not (btl_crypt_post.c). */
+#ifdef MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+enum { OPAL_BTL_CRYPT_FLAGS_NEVER = MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION };
+#else
+enum { OPAL_BTL_CRYPT_FLAGS_NEVER = 0 };
+#endif
+
 /* The number of processes in our job, or 0 if unknown. */
 static inline uint32_t opal_btl_crypt_job_size(void)
 {

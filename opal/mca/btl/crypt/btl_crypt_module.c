@@ -292,6 +292,9 @@ static int register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_
     return OPAL_SUCCESS;
 }
 
+enum { FLAGS = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_SEND_INPLACE };
+static_assert(0 == (FLAGS & OPAL_BTL_CRYPT_FLAGS_NEVER), "a later put may arrive first");
+
 opal_btl_crypt_module_t opal_btl_crypt = {
     .super = {
         .btl_component = &mca_btl_crypt_component,
@@ -304,7 +307,7 @@ opal_btl_crypt_module_t opal_btl_crypt = {
         .btl_exclusivity = MCA_BTL_EXCLUSIVITY_LOW + 100,
         .btl_latency = 100,
         .btl_bandwidth = 1000,
-        .btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_SEND_INPLACE,
+        .btl_flags = FLAGS,
         .btl_add_procs = opal_btl_crypt_add_procs,
         .btl_del_procs = opal_btl_crypt_del_procs,
         .btl_finalize = finalize,

@@ -18,7 +18,6 @@ enum {
 
 /* ---- over one connection ---- */
 
-/* Copy the unsealed rest of a fire-and-forget send into a fragment of our own.  NULL: too long, or no memory. */
 opal_btl_crypt_item_t *opal_btl_crypt_copy_of(opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_item_t *item)
 {
     opal_btl_crypt_frag_t *copy = opal_btl_crypt_frag_take((size_t) item->bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
@@ -169,7 +168,6 @@ static opal_btl_crypt_endpoint_t *rail_for(opal_btl_crypt_endpoint_t *main, size
     return 0 == main->turn ? main : main->rails[main->turn];
 }
 
-/* Returns 1 if it is complete at once, else 0 or an error. */
 int opal_btl_crypt_post_fragment(opal_btl_crypt_endpoint_t *main, opal_btl_crypt_item_t *item)
 {
     opal_btl_crypt_endpoint_t *rail;
@@ -214,7 +212,8 @@ static int divide(opal_btl_crypt_endpoint_t *main, opal_btl_crypt_frag_t *frag, 
     return count;
 }
 
-/* A put that is not divided comes after all that was sent before: it may be a flag that says that a long one is there. */
+/* A put that is not divided comes after all that was sent before it; one that is may overtake other puts.  Open MPI lets a
+ * fragment follow those that somebody looks at (ob1's FIN; osc/rdma, since we lack OPAL_BTL_CRYPT_FLAGS_NEVER). */
 int opal_btl_crypt_post_put(opal_btl_crypt_endpoint_t *main, opal_btl_crypt_frag_t *frag, uint8_t *from, uint64_t to, size_t bytes)
 {
     opal_btl_crypt_endpoint_t *rails[OPAL_BTL_CRYPT_RAILS];
