@@ -32,8 +32,8 @@ stand_between() {                               # stand_between ACT AT
     stand node0 10.99.1.2 $((first + 1)) 10.99.1.12 "$1" "$2"
     stand node1 10.99.1.1 $first 10.99.1.11 "$1" "$2"
 }
-target() {
-    vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG=60 --mca btl_crypt_port_min $first --mca btl_crypt_port_range 2 \
+target() {                                      # target [OPTION...]
+    vcluster mpirun -n 2 --map-by node -x MT_WATCHDOG=60 "$@" --mca btl_crypt_port_min $first --mca btl_crypt_port_range 2 \
         "$program" "$CASE_DIR" > "$CASE_DIR/out" 2>&1
 }
 windows() {                                     # windows ACT
@@ -80,4 +80,11 @@ for act in flip drop; do
 done
 ends cut 40 'the connection was cut'
 ends end -40 'the connection was cut'
-[ $said -ge 12 ] || fail "only $said of 16 texts say what was done"
+# The hello of who has kept the connection does not arrive: the caller gives it up, or waits.
+ends part -3 'it waits for another connection, which there is not'
+stand_between mute -3
+! target --mca crypt_connect_timeout 10 || fail "mute was not noticed: $(cat "$CASE_DIR/out")"
+did || fail "mute: nothing was done: $(cat "$CASE_DIR/out")"
+grep -aq 'crypt_connect_timeout' "$CASE_DIR/out" && ! grep -aqE 'wrong bytes|watchdog|Signal:' "$CASE_DIR/out" || fail "mute: $(cat "$CASE_DIR/out")"
+windows mute
+[ $said -ge 13 ] || fail "only $said of 17 texts say what was done"

@@ -32,6 +32,10 @@ job --mca btl_crypt_links 4 "${large[@]}"
 job "$(mpi_program mpi p2p_empty)"
 ! grep -q ', rail' "$CASE_DIR/out" || fail "a program without long messages has several connections"
 
+echo "+ few descriptors"
+job bash -c 'ulimit -n 160 && exec "$@"' bash "${large[@]}"
+! grep -q ', rail' "$CASE_DIR/out" || fail "descriptors that first contacts may need are used up"
+
 echo "+ one network"
 VCLUSTER_IF=eth0 job "${large[@]}"
 [ $share -le 1 ] && ! grep -q ', rail' "$CASE_DIR/out" || fail "there is one network"

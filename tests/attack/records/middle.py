@@ -17,6 +17,8 @@ who listens two records of the handshake before that.
   again         it; and somebody else sends the connection's ClientHello, and a stranger's bytes, to who answered it: "answered" in FILE
                 if a byte comes back
   cut, end      no more, and the sockets are closed; or one direction of one, as TCP ends it
+  part          who connected sees a cut; the other end is read on, and hears nothing
+  mute          no more of this direction goes on, and nobody sees a cut
   pass          nothing is done
 """
 import os
@@ -28,10 +30,12 @@ import time
 address, port, there, act, at, path = sys.argv[1:]
 port, answers, at = int(port), at.startswith("-"), abs(int(at))
 DATA = 23
+SHORTEST = 30                           # an alert, to a caller that is not kept, is shorter than a frame
 lock = threading.Lock()
 done = False
 kept = {False: [], True: []}
 hellos = []
+halves = set()
 
 
 def exactly(source, count):
@@ -96,7 +100,8 @@ def due(one, number, source):
     """Ours to bend?  Once."""
     global done
     with lock:
-        if done or number < at or one[0] != DATA or not follow(source, waits_for(one)):
+        if done or number < at or one[0] != DATA or not follow(source, waits_for(one)) or \
+                (act in ("part", "mute") and len(one) < SHORTEST):
             return False
         done = True
     return True
@@ -128,6 +133,11 @@ def again(file):
     print("asked", file=file)
 
 
+def swallow(source):
+    while source.recv(1 << 16):
+        pass
+
+
 def hand_on(source, sink, answer, file):
     number = 0
     try:
@@ -138,6 +148,12 @@ def hand_on(source, sink, answer, file):
             if answer == answers and due(one, number, source):
                 print("done", file=file)
                 if act in ("cut", "end"):
+                    break
+                if act in ("part", "mute"):
+                    if act == "part":
+                        halves.add(sink)
+                        sink.shutdown(socket.SHUT_RDWR)
+                    swallow(source)
                     break
                 if act == "late":
                     time.sleep(2)
@@ -150,6 +166,8 @@ def hand_on(source, sink, answer, file):
             sink.sendall(one)
     except OSError:
         pass
+    if source in halves:
+        return
     for end, how in ((sink, socket.SHUT_WR), (source, socket.SHUT_RD)) if act == "end" else \
             ((sink, socket.SHUT_RDWR), (source, socket.SHUT_RDWR)):
         try:

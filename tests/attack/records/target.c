@@ -1,7 +1,7 @@
 /*
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
- * target DIRECTORY: two processes put long messages into each other's windows, the memory of DIRECTORY/window.RANK, which is
+ * target DIRECTORY: two processes put and send long messages into each other's windows, the memory of DIRECTORY/window.RANK, which is
  * there when they have been ended.  All its bytes are OLD or those of a put; a thread that finds another one there, if for a
  * moment only, puts that behind the window.
  */
@@ -56,7 +56,12 @@ int main(int argc, char **argv)
     MT_MPI(MPI_Win_fence(0, win));
     for (int round = 0; round < ROUNDS; round++) {
         memset(data, 0 == round % 2 ? EVEN : ODD, ROOM);
-        MT_MPI(MPI_Put(data, ROOM, MPI_BYTE, 1 - mt_rank, 0, ROOM, MPI_BYTE, win));
+        if (0 == round / 2 % 2) {
+            MT_MPI(MPI_Put(data, ROOM, MPI_BYTE, 1 - mt_rank, 0, ROOM, MPI_BYTE, win));
+        } else {                                /* a put of ob1's, also where the other is none */
+            MT_MPI(MPI_Sendrecv(data, ROOM, MPI_BYTE, 1 - mt_rank, 0, window, ROOM, MPI_BYTE, 1 - mt_rank, 0, MPI_COMM_WORLD,
+                                MPI_STATUS_IGNORE));
+        }
         MT_MPI(MPI_Win_fence(0, win));
         MT_CHECK(0 == memcmp(window, data, ROOM), "round %d: wrong bytes", round);
         MT_MPI(MPI_Win_fence(0, win));          /* both have looked before the next put */

@@ -277,11 +277,16 @@ int opal_btl_crypt_endpoint_lose(opal_btl_crypt_endpoint_t *endpoint);
 bool opal_btl_crypt_rails_may(const opal_btl_crypt_endpoint_t *main);
 /* May this connection be made? */
 bool opal_btl_crypt_rail_may(const opal_btl_crypt_endpoint_t *endpoint);
-/* A further rail that cannot be connected, and was never in use: the peer does without. */
+/* A further rail that cannot be connected, and on which neither end counts: the peer does without.  Progress thread only,
+ * which alone lets something wait for a further rail. */
 static inline bool opal_btl_crypt_rail_is_spare(const opal_btl_crypt_endpoint_t *endpoint)
 {
-    return endpoint->rail > 0 && !endpoint->replaced;
+    return endpoint->rail > 0 && NULL == endpoint->waiting.first && endpoint->rail != endpoint->main->order.awaited;
 }
+/* May this new descriptor be a further rail's?  Not while first contacts may need it. */
+bool opal_btl_crypt_rail_affordable(int fd);
+/* How many rails we want with this peer, with the first: both ends have to. */
+unsigned opal_btl_crypt_rails_count(const opal_btl_crypt_endpoint_t *main);
 /* Find a rail of a peer, or make it.  NULL: no memory. */
 opal_btl_crypt_endpoint_t *opal_btl_crypt_rail(opal_btl_crypt_endpoint_t *main, uint16_t rail);
 /* The first long message: connect the others. */
@@ -290,9 +295,11 @@ void opal_btl_crypt_rails_begin(opal_btl_crypt_endpoint_t *main);
 void opal_btl_crypt_rail_addresses(const opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_addresses_t *addresses);
 /* With the lock: the first connection is new, and not in place of another one; order begins again. */
 void opal_btl_crypt_rails_anew(opal_btl_crypt_endpoint_t *main, const opal_crypt_tls_identity_t *identity);
-/* Drop all connections of a peer: what is not sent waits.  Returns whether something does. */
+/* A new session: drop the peer's unfinished handshakes of further rails. */
+void opal_btl_crypt_rails_forget(const opal_btl_crypt_endpoint_t *main);
+/* Drop all connections of a peer, and attempts: what is not sent waits.  Returns whether something does. */
 bool opal_btl_crypt_rails_end(opal_btl_crypt_endpoint_t *main);
-/* Read on where other rails were waited for.  What becomes of their connections is seen by progress. */
+/* Read on where other rails were waited for: not all at once, if there is much; what is left makes its rail busy. */
 void opal_btl_crypt_rails_read(opal_btl_crypt_endpoint_t *main);
 
 /* ---- btl_crypt_snapshot.c ---- */

@@ -171,7 +171,7 @@ int opal_btl_crypt_endpoint_reap(opal_btl_crypt_endpoint_t *endpoint, opal_btl_c
 static bool connects(const opal_btl_crypt_endpoint_t *endpoint)
 {
     return 0 == endpoint->rail
-           || ((endpoint->wanted || NULL != endpoint->waiting.first) && opal_btl_crypt_rail_may(endpoint));
+           || ((endpoint->wanted || !opal_btl_crypt_rail_is_spare(endpoint)) && opal_btl_crypt_rail_may(endpoint));
 }
 
 static void begin_rails(opal_btl_crypt_endpoint_t *endpoint)
@@ -197,6 +197,11 @@ static int progress_endpoint(opal_btl_crypt_endpoint_t *endpoint)
     } else if (NULL != link) {
         done = opal_btl_crypt_endpoint_reap(endpoint, link);
         begin_rails(endpoint);
+        if (opal_btl_crypt_link_resumes(link)) {
+            pthread_mutex_unlock(&opal_btl_crypt.lock);
+            opal_btl_crypt_rails_read(endpoint->main);
+            pthread_mutex_lock(&opal_btl_crypt.lock);
+        }
     } else if (endpoint->main->failed) {
         done = opal_btl_crypt_endpoint_lose(endpoint->main);
     } else if (connects(endpoint)) {
@@ -212,7 +217,8 @@ static bool has_work(const opal_btl_crypt_endpoint_t *endpoint)
     const opal_btl_crypt_link_t *link = endpoint->link;
 
     return NULL == link ? NULL != endpoint->waiting.first || (endpoint->rail > 0 && connects(endpoint))
-                        : OPAL_BTL_CRYPT_OPEN != link->state || NULL != link->queue.first || NULL != link->sealed.first;
+                        : OPAL_BTL_CRYPT_OPEN != link->state || NULL != link->queue.first || NULL != link->sealed.first
+                              || opal_btl_crypt_link_resumes(link);
 }
 
 int opal_btl_crypt_endpoints_progress(void)

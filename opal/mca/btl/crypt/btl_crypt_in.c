@@ -82,6 +82,11 @@ bool opal_btl_crypt_link_waits(const opal_btl_crypt_link_t *link)
     return link->holds ? !is_due(link) : NULL != link->order && 0 == link->identity.link && 0 != link->order->awaited;
 }
 
+bool opal_btl_crypt_link_resumes(const opal_btl_crypt_link_t *link)
+{
+    return OPAL_BTL_CRYPT_OPEN == link->state && link->paused && !opal_btl_crypt_link_waits(link);
+}
+
 static void frame_done(opal_btl_crypt_link_t *link)
 {
     opal_btl_crypt_order_t *order = link->order;

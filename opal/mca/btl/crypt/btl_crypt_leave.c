@@ -168,7 +168,7 @@ static void await_contact(const opal_btl_crypt_endpoint_t *endpoint)
     }
 }
 
-static void close_one(opal_btl_crypt_endpoint_t *endpoint, const char *text)
+static void close_one(opal_btl_crypt_endpoint_t *endpoint, opal_crypt_patience_t *patience, const char *text)
 {
     opal_btl_crypt_link_t *link = endpoint->link;
     bool closed;
@@ -183,7 +183,7 @@ static void close_one(opal_btl_crypt_endpoint_t *endpoint, const char *text)
     if (NULL != link) {
         pthread_mutex_lock(&opal_btl_crypt.lock);
         endpoint->link = NULL;
-        closed = opal_btl_crypt_link_close(link, CLOSE_MS);
+        closed = opal_btl_crypt_link_close(link, (int) opal_crypt_patience_left(patience));
         opal_btl_crypt_endpoint_keep(endpoint, link);
         pthread_mutex_unlock(&opal_btl_crypt.lock);
         if (!closed) {
@@ -193,13 +193,13 @@ static void close_one(opal_btl_crypt_endpoint_t *endpoint, const char *text)
     }
 }
 
-static void leave_rails(opal_btl_crypt_endpoint_t *endpoint, const char *text)
+static void leave_rails(opal_btl_crypt_endpoint_t *endpoint, opal_crypt_patience_t *patience, const char *text)
 {
     for (int i = 1; i < OPAL_BTL_CRYPT_RAILS; i++) {
         opal_btl_crypt_endpoint_t *rail = endpoint->rails[i];
 
         if (NULL != rail) {
-            close_one(rail, text);
+            close_one(rail, patience, text);
             pthread_mutex_lock(&opal_btl_crypt.lock);
             endpoint->rails[i] = NULL;
             pthread_mutex_unlock(&opal_btl_crypt.lock);
@@ -223,13 +223,15 @@ static void leave(opal_btl_crypt_endpoint_t *endpoint)
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     patience = opal_crypt_patience(CLOSE_MS);
     while (between_connections(endpoint) && opal_crypt_patience_left(&patience) > 0) {
-        (void) opal_btl_crypt_go_round();
+        if (0 == opal_btl_crypt_go_round()) {
+            sched_yield();
+        }
     }
     if (between_connections(endpoint)) {
         opal_btl_crypt_endpoint_broken(endpoint, text);
     }
-    leave_rails(endpoint, text);
-    close_one(endpoint, text);
+    leave_rails(endpoint, &patience, text);
+    close_one(endpoint, &patience, text);
     opal_btl_crypt_claim_over(endpoint);
     pthread_mutex_lock(&opal_btl_crypt.lock);
     opal_list_remove_item(&opal_btl_crypt.endpoints, &endpoint->super);

@@ -236,6 +236,8 @@ void opal_btl_crypt_kernel_read(opal_btl_crypt_link_t *link);
 
 /* It waits for other rails: reading would change nothing. */
 bool opal_btl_crypt_link_waits(const opal_btl_crypt_link_t *link);
+/* It has waited, and can be read on without its socket's being readable. */
+bool opal_btl_crypt_link_resumes(const opal_btl_crypt_link_t *link);
 
 /* Internal: close_notify has come; the stream has ended; plaintext has come; bytes of a put are at their address. */
 void opal_btl_crypt_link_closed(opal_btl_crypt_link_t *link);

@@ -59,6 +59,10 @@ static void turn_over(opal_btl_crypt_endpoint_t *endpoint, const char *reason)
     if (opal_btl_crypt_rail_is_spare(endpoint)) {
         endpoint->retry_at = now + ((uint64_t) RETRY_US << endpoint->tries);
         endpoint->gone = ++endpoint->tries >= TRIES_MOST;
+        if (endpoint->gone) {
+            opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, opal_btl_crypt.stream, "btl:crypt: to rank %lu: no rail %u: %s",
+                                (unsigned long) endpoint->name.vpid, endpoint->rail, reason);
+        }
     } else if (endpoint->silent) {
         endpoint->give_up_at = 0;
     } else if (0 == endpoint->give_up_at) {
@@ -150,6 +154,11 @@ static void attempt(opal_btl_crypt_endpoint_t *endpoint)
         return;
     }
     fd = endpoint->next_address < count ? socket_to(&addresses, endpoint->next_address) : -1;
+    if (fd >= 0 && opal_btl_crypt_rail_is_spare(endpoint) && !opal_btl_crypt_rail_affordable(fd)) {
+        close(fd);
+        try_next(endpoint, count, "first contacts may need the last file descriptors");
+        return;
+    }
     reason = fd < 0 && (EMFILE == errno || ENFILE == errno) ? "this process has no free file descriptor"
                                                             : "no address of it can be reached";
     endpoint->connecting = fd < 0 ? NULL : begin_attempt(endpoint, fd);
@@ -256,6 +265,7 @@ static bool ours_is_lower(const opal_crypt_tls_name_t *peer)
  * have not looked at yet, must not be taken for a new one once this has ended. */
 static void attach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *link)
 {
+    const bool anew = 0 == endpoint->rail && !endpoint->replaced;
     opal_btl_crypt_item_t *item;
 
     pthread_mutex_lock(&opal_btl_crypt.lock);
@@ -267,7 +277,7 @@ static void attach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *l
     opal_cryptproc_transport_kernel_peers += !endpoint->counted && (link->kernel_out || link->kernel_in) ? 1 : 0;
     endpoint->counted = true;
     opal_btl_crypt_begin_anew(endpoint);
-    if (0 == endpoint->rail && !endpoint->replaced) {
+    if (anew) {
         opal_btl_crypt_rails_anew(endpoint, &link->identity);
     }
     endpoint->replaced = endpoint->gone = false;
@@ -287,6 +297,9 @@ static void attach(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_link_t *l
     pthread_mutex_unlock(&opal_btl_crypt.lock);
     opal_btl_crypt_say_met(endpoint, link);
     opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &endpoint->tls_name, endpoint->rail);
+    if (anew) {
+        opal_btl_crypt_rails_forget(endpoint);
+    }
 }
 
 static void send_hello(opal_btl_crypt_link_t *link)
@@ -323,6 +336,13 @@ static void hears(const opal_btl_crypt_link_t *link)
     }
 }
 
+/* One of a rail that was in use is always taken: the peer may count on it. */
+static bool takes_rail(const opal_btl_crypt_endpoint_t *endpoint, const opal_btl_crypt_link_t *link)
+{
+    return opal_btl_crypt_rails_may(endpoint->main)
+           && (endpoint->replaced || (endpoint->rail < opal_btl_crypt_rails_count(endpoint->main) && opal_btl_crypt_rail_affordable(link->fd)));
+}
+
 /* The caller is authenticated.  Resolve the tie between its connection and ours. */
 static void caller_authenticated(opal_btl_crypt_link_t *link)
 {
@@ -337,7 +357,7 @@ static void caller_authenticated(opal_btl_crypt_link_t *link)
         opal_btl_crypt_rails_read(endpoint->main);
     }
     if (NULL == endpoint || opal_btl_crypt_has_failed(endpoint) || NULL != endpoint->link || ours_is_kept(endpoint)
-        || (endpoint->rail > 0 && !opal_btl_crypt_rails_may(endpoint->main))) {
+        || (endpoint->rail > 0 && !takes_rail(endpoint, link))) {
         opal_btl_crypt_link_decline(link);
         opal_btl_crypt_drop(link);
         return;
@@ -369,6 +389,7 @@ static void attempt_failed(opal_btl_crypt_endpoint_t *endpoint, opal_btl_crypt_l
     } else {
         try_next(endpoint, addresses_of(endpoint, &addresses), reason);
     }
+    opal_btl_crypt_rails_read(endpoint->main);          /* the peer may have kept it, and rail 0 may wait for it */
 }
 
 /* What waits on a connection being replaced goes over the next one, ahead of what was sent since.  Under the lock. */

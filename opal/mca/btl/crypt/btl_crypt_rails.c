@@ -5,16 +5,32 @@
  * has the order of all that is sent: docs/design/009-transport.rst, "Rails".  The others are made when a long message is
  * sent, and carry parts of long puts, and whole long fragments.
  *
- * A further rail can be done without until it is open.  Once it is, it is lost as any connection is: with the peer.
+ * A further rail can be done without until it is open.  Once it is, it is lost as any connection is: with the peer.  Nor is it
+ * made from descriptors that first contacts will need.
  *
  * Progress thread only, but for what takes the lock.
  */
 #include "btl_crypt.h"
 
+#include <sys/resource.h>
+
+enum { DESCRIPTORS_LEFT = 128 };        /* for the program, and for peers of other jobs */
+enum { READS_MOST = 8 };                /* in one call: others need progress, too */
+
 /* Also while the first one is replaced: the peer may have to see what comes over this one before it lets that go. */
 bool opal_btl_crypt_rails_may(const opal_btl_crypt_endpoint_t *main)
 {
-    return NULL == main->link ? main->replaced : OPAL_BTL_CRYPT_OPEN == main->link->state;
+    return !main->failed && (NULL == main->link ? main->replaced : OPAL_BTL_CRYPT_OPEN == main->link->state);
+}
+
+/* A new descriptor is the lowest free one, so all below it are in use. */
+bool opal_btl_crypt_rail_affordable(int fd)
+{
+    const uint64_t met = opal_cryptproc_transport_peers, size = opal_btl_crypt.job_size;
+    struct rlimit limit;
+
+    return 0 == opal_btl_crypt.listener.starved_at && 0 == getrlimit(RLIMIT_NOFILE, &limit)
+           && (uint64_t) fd + (met < size ? size - met : 0) + DESCRIPTORS_LEFT < limit.rlim_cur;
 }
 
 bool opal_btl_crypt_rail_may(const opal_btl_crypt_endpoint_t *endpoint)
@@ -81,18 +97,25 @@ void opal_btl_crypt_rail_addresses(const opal_btl_crypt_endpoint_t *endpoint, op
     }
 }
 
-void opal_btl_crypt_rails_begin(opal_btl_crypt_endpoint_t *main)
+unsigned opal_btl_crypt_rails_count(const opal_btl_crypt_endpoint_t *main)
 {
     const opal_crypt_peer_info_t *peer = opal_crypt_schedule_peer(main->schedule);
     opal_btl_crypt_address_t networks[OPAL_BTL_CRYPT_ADDRESSES_MAX];
     opal_btl_crypt_addresses_t addresses;
-    opal_btl_crypt_endpoint_t *rail;
     unsigned count;
 
     (void) opal_btl_crypt_address_unpack(peer->transport, peer->transport_bytes, &addresses);
     count = (unsigned) opal_btl_crypt_address_networks(&opal_btl_crypt.own, &addresses, networks);
     count = (0 == count ? 1 : count) * opal_btl_crypt.links;
-    for (uint16_t i = 1; i < count && i < OPAL_BTL_CRYPT_RAILS; i++) {
+    return count < OPAL_BTL_CRYPT_RAILS ? count : OPAL_BTL_CRYPT_RAILS;
+}
+
+void opal_btl_crypt_rails_begin(opal_btl_crypt_endpoint_t *main)
+{
+    const unsigned count = opal_btl_crypt_rails_count(main);
+    opal_btl_crypt_endpoint_t *rail;
+
+    for (uint16_t i = 1; i < count; i++) {
         rail = opal_btl_crypt_rail(main, i);
         if (NULL != rail) {
             pthread_mutex_lock(&opal_btl_crypt.lock);
@@ -117,44 +140,86 @@ void opal_btl_crypt_rails_anew(opal_btl_crypt_endpoint_t *main, const opal_crypt
     }
 }
 
+/* A handshake of an earlier session, which the peer has given up, must not be completed in the next one. */
+void opal_btl_crypt_rails_forget(const opal_btl_crypt_endpoint_t *main)
+{
+    for (uint16_t i = 1; i < OPAL_BTL_CRYPT_RAILS; i++) {
+        opal_btl_crypt_listen_forget(&opal_btl_crypt.listener, &main->tls_name, i);
+    }
+}
+
 bool opal_btl_crypt_rails_end(opal_btl_crypt_endpoint_t *main)
 {
     bool lost = false;
 
+    opal_btl_crypt_rails_forget(main);
     for (uint16_t i = 0; i < OPAL_BTL_CRYPT_RAILS; i++) {
         opal_btl_crypt_endpoint_t *rail = 0 == i ? main : main->rails[i];
 
         if (NULL == rail) {
             continue;
         }
-        if (i > 0 && NULL != rail->connecting) {
+        if (NULL != rail->connecting) {
             opal_btl_crypt_drop(rail->connecting);
         }
         if (NULL != rail->link) {
             lost |= opal_btl_crypt_detach(rail, rail->link);
         }
-        if (i > 0) {
-            lost |= NULL != rail->waiting.first;
-            rail->replaced = false;
-        }
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        lost |= i > 0 && NULL != rail->waiting.first;
+        rail->replaced = false;
+        rail->sent = rail->joined = 0;
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
     }
     return lost;
+}
+
+/* ---- reading on ---- */
+
+static opal_btl_crypt_link_t *next_to_resume(const opal_btl_crypt_endpoint_t *main)
+{
+    for (uint16_t i = 0; main->railed && i < OPAL_BTL_CRYPT_RAILS; i++) {
+        opal_btl_crypt_link_t *link = 0 == i ? main->link : NULL == main->rails[i] ? NULL : main->rails[i]->link;
+
+        if (NULL != link && opal_btl_crypt_link_resumes(link)) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+/* Rail 0 waits at a join.  Is there a connection over which what it waits for can come: one in use, one that the peer may
+ * have kept, or the next one of a rail that is being replaced?  Else the peer has sent into nothing. */
+static void check_join(opal_btl_crypt_endpoint_t *main)
+{
+    opal_btl_crypt_endpoint_t *rail = 0 == main->order.awaited ? NULL : main->rails[main->order.awaited];
+
+    if (0 == main->order.awaited || NULL == main->link || (NULL != rail && NULL != rail->link)) {
+        return;
+    }
+    pthread_mutex_lock(&opal_btl_crypt.lock);
+    if (NULL != rail && (rail->replaced || (NULL != rail->connecting && OPAL_BTL_CRYPT_HELLO_SENT == rail->connecting->state))) {
+        opal_btl_crypt_endpoint_busy(rail);
+    } else {
+        opal_btl_crypt_link_fail(main->link, "it waits for another connection, which there is not");
+        opal_btl_crypt_endpoint_busy(main);
+    }
+    pthread_mutex_unlock(&opal_btl_crypt.lock);
 }
 
 void opal_btl_crypt_rails_read(opal_btl_crypt_endpoint_t *main)
 {
     opal_btl_crypt_link_t *link;
-    bool again = main->railed;
 
-    while (again) {
-        again = false;
-        for (uint16_t i = 0; i < OPAL_BTL_CRYPT_RAILS; i++) {
-            link = 0 == i ? main->link : NULL == main->rails[i] ? NULL : main->rails[i]->link;
-            if (NULL != link && OPAL_BTL_CRYPT_OPEN == link->state && link->paused && !opal_btl_crypt_link_waits(link)) {
-                opal_btl_crypt_take_in(link);
-                opal_btl_crypt_handle_state(link);
-                again = true;
-            }
-        }
+    for (int i = 0; i < READS_MOST && NULL != (link = next_to_resume(main)); i++) {
+        opal_btl_crypt_take_in(link);
+        opal_btl_crypt_handle_state(link);
+    }
+    check_join(main);
+    link = next_to_resume(main);
+    if (NULL != link) {
+        pthread_mutex_lock(&opal_btl_crypt.lock);
+        opal_btl_crypt_endpoint_busy(link->owner);
+        pthread_mutex_unlock(&opal_btl_crypt.lock);
     }
 }
