@@ -33,7 +33,7 @@ job "$(mpi_program mpi p2p_empty)"
 ! grep -q ', rail' "$CASE_DIR/out" || fail "a program without long messages has several connections"
 
 echo "+ few descriptors"
-job bash -c 'ulimit -n 160 && exec "$@"' bash "${large[@]}"
+job bash -c 'ulimit -n 140 && exec "$@"' bash "${large[@]}"
 ! grep -q ', rail' "$CASE_DIR/out" || fail "descriptors that first contacts may need are used up"
 
 echo "+ one network"
