@@ -66,6 +66,10 @@ typedef struct ompi_common_cryptmpio_file {
     bool inspected;                        /* more than that it is plain had to be found out: there may be locks */
     bool encrypted;                     /* the file is, on every process */
     bool fresh;                         /* this open made its map, from defaults, and nothing is written yet */
+    uint64_t began;                     /* its opening; opal_crypt_since_boot */
+    uint64_t meeting;                   /* cryptmpio_node.c, while it is being opened or made: where the processes of a node meet */
+    int node_fd;                        /* a socket there; -1: none */
+    bool gives, given;                  /* the first process of a node with others; one of those, which has not asked the keystore */
     bool maker_seals;                   /* rank 0 has the key for what the defaults make */
     bool making;                        /* by this communicator, whose rank 0 holds the maker's lock */
     bool joined;                        /* other processes have made its map since this open */

@@ -184,15 +184,30 @@ bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh)
     return !ompi_common_cryptmpi_active() && !opal_cryptproc_has_transport() && ompi_common_cryptmpio_apart(fh);
 }
 
+/* Open MPI knows those of our job on this node from the beginning.  For a process of another job, the flag is only a guess
+ * from the host name. */
+static bool is_here(const ompio_file_t *fh, int rank)
+{
+    const ompi_proc_t *proc = ompi_group_peer_lookup_existing(fh->f_comm->c_local_group, rank);
+
+    return proc == ompi_proc_local_proc
+           || (NULL != proc && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) && proc->super.proc_name.jobid == OPAL_PROC_MY_NAME.jobid);
+}
+
+int ompi_common_cryptmpio_first_here(const ompio_file_t *fh, int rank)
+{
+    while (rank < fh->f_size && !is_here(fh, rank)) {
+        ++rank;
+    }
+    return rank;
+}
+
 bool ompi_common_cryptmpio_apart(const ompio_file_t *fh)
 {
-    for (int rank = 0; rank < fh->f_size; ++rank) {
-        const ompi_proc_t *proc = ompi_comm_peer_lookup(fh->f_comm, rank);
-        /* For a process of another job, the flag is only a guess from the host name. */
-        if (proc != ompi_proc_local_proc &&
-            (!OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) || proc->super.proc_name.jobid != OPAL_PROC_MY_NAME.jobid)) {
-            return true;
-        }
+    int rank = 0;
+
+    while (rank < fh->f_size && is_here(fh, rank)) {
+        ++rank;
     }
-    return false;
+    return rank < fh->f_size;
 }

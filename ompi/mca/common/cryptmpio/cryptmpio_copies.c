@@ -13,9 +13,8 @@
 typedef ompi_common_cryptmpio_scan_t file_scan_t;
 
 /* Separately: only those in places have a CRC, and both places would share one map. */
-int ompi_common_cryptmpio_judge_copies(const file_scan_t *scan, opal_cryptfile_copy_state_t *states)
+int ompi_common_cryptmpio_judge_copies(const file_scan_t *scan, opal_cryptfile_keystore_t *keystore, opal_cryptfile_copy_state_t *states)
 {
-    opal_cryptfile_keystore_t *keystore = ompi_common_cryptmpio_keystore();
     int rc = opal_cryptfile_copy_judge(scan->copies[OPAL_CRYPTFILE_COPY_ATTRIBUTE], scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE],
                                        keystore, NULL, &states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
 

@@ -62,8 +62,30 @@ int ompi_common_cryptmpio_max_bytes(const ompio_file_t *fh, uint8_t *values, siz
 /* Are there processes of the communicator on other nodes than this one? */
 bool ompi_common_cryptmpio_apart(const ompio_file_t *fh);
 
+/* The lowest rank on this node, of this one's job, from `rank` on; f_size: none.  No process is met for that. */
+int ompi_common_cryptmpio_first_here(const ompio_file_t *fh, int rank);
+
 /* Does the communicator span nodes while nothing encrypts messages? */
 bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
+
+/* ---- data keys once a node (cryptmpio_node.c) ---- */
+
+/* Local, once rank 0 has told all where to meet: decides which process `gives`, and which is `given`. */
+void ompi_common_cryptmpio_node_begin(ompi_common_cryptmpio_file_t *state, uint64_t meeting);
+/* Local, by all, after an agreement that follows node_begin: a process that is given asks the first one of its node. */
+void ompi_common_cryptmpio_node_ask(ompi_common_cryptmpio_file_t *state);
+/* Local, by all, after an agreement that follows node_ask, about the map that all have: who gives answers with `keys` (NULL: none);
+ * who is given fills in its own, or asks its keystore.  *has: there are keys.  The error is this process's alone. */
+int ompi_common_cryptmpio_node_keys(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys,
+                                    bool *has);
+/* Has this process, which is given, found the first one of its node?  Then both see the file in the same way. */
+static inline bool ompi_common_cryptmpio_node_met(const ompi_common_cryptmpio_file_t *state)
+{
+    return state->given && state->node_fd >= 0;
+}
+/* Local: nobody gives, or is given.  NULL keys: none. */
+void ompi_common_cryptmpio_node_end(ompi_common_cryptmpio_file_t *state);
+bool ompi_common_cryptmpio_has_all_keys(const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys);
 
 /* ---- steps of opening, used by set_map too ---- */
 
@@ -87,6 +109,7 @@ typedef struct ompi_common_cryptmpio_scan {
     bool held;                                  /* rank 0 may encrypt with the label */
     bool sealed;                                /* there is a seal */
     uint64_t bytes;                             /* of an encrypted file */
+    uint64_t meeting;                           /* a random number: where the processes of a node meet */
     opal_cryptfile_header_t beginning;          /* its header, if it is encrypted */
     uint64_t sizes[OPAL_CRYPTFILE_COPIES];
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2], algorithm[64], root[2 * OPAL_CRYPT_HASH_BYTES + 2];
@@ -119,7 +142,8 @@ static inline uint64_t ompi_common_cryptmpio_bytes(const ompi_common_cryptmpio_f
 
 /* Local, for an encrypted file: what this process can verify of the copies of its map.  Then the copy that counts, of
  * what any process has `seen`: 2 i, copy i is verified; 2 i + 1, it is refused.  *differ: another copy must be replaced. */
-int ompi_common_cryptmpio_judge_copies(const ompi_common_cryptmpio_scan_t *scan, opal_cryptfile_copy_state_t *states);
+int ompi_common_cryptmpio_judge_copies(const ompi_common_cryptmpio_scan_t *scan, opal_cryptfile_keystore_t *keystore,
+                                       opal_cryptfile_copy_state_t *states);
 int ompi_common_cryptmpio_choose_copy(ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan, const int *seen,
                                       opal_cryptfile_copy_state_t *states, int *best, bool *differ);
 /* Rank 0 makes the copies agree; any process may ask for it. */
@@ -130,8 +154,9 @@ int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, con
  * (`making`), or join the processes that have created it since. */
 int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state);
 
-/* Collective: rank 0 writes the map instead of `now`; NULL: the file is made, or made anew. */
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map);
+/* Collective: rank 0 writes the map instead of `now`; NULL: the file is made, or made anew.  `error`: of this process, so far; of a
+ * file that is being made: nothing is written. */
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, int error);
 
 /* After the map in use was replaced, which no stored map leads to any more: nothing is written with it, or read. */
 void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state);
@@ -165,9 +190,9 @@ int ompi_common_cryptmpio_show_errno(const ompi_common_cryptmpio_file_t *state, 
 int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 
 /* Hand map and keys to the engine, compare what the processes may do, and
- * steer OMPIO accordingly.  Takes ownership of map and keys, also on error. */
+ * steer OMPIO accordingly.  Takes ownership of map and keys, also on error.  `error`: of this process, so far. */
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
-                              opal_cryptfile_key_t *keys);
+                              opal_cryptfile_key_t *keys, int error);
 
 /* Local: mark the file as in use.  Reports why it cannot be used. */
 int ompi_common_cryptmpio_take(ompi_common_cryptmpio_file_t *state);
@@ -205,7 +230,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
 
 /* Collective: keys and MACs of the regions from `old` on, for a map that is the same at every process; *keys is
  * malloc'd, or NULL if none is ours.  `error`: of this process, so far.  The result is not agreed on yet. */
-int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
+int ompi_common_cryptmpio_seal_map(ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
                                    opal_cryptfile_key_t **keys);
 
 /* Collective: the same for a file that this communicator makes, and one ask, which all processes have. */

@@ -7,6 +7,8 @@
  */
 #include "cryptmpio_internal.h"
 
+#include "opal/mca/common/crypt/base/reads_alike.h"
+#include "opal/mca/common/crypt/base/secmem.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 #include <errno.h>
@@ -150,7 +152,9 @@ static bool is_scan(const file_scan_t *scan)
     return is;
 }
 
-enum { SEEN = 2 * OPAL_CRYPTFILE_COPIES };
+/* Of each copy, whether one can verify it, and whether one refuses it.  UNSURE: the first process of a node has not verified
+ * all copies with all their keys; and there are others, which are given keys and have not looked. */
+enum { UNSURE = 2 * OPAL_CRYPTFILE_COPIES, GIVEN, SEEN };
 
 /* What a process knows of a file that is being opened. */
 typedef struct file_findings {
@@ -201,26 +205,55 @@ static bool unpack_copies(file_scan_t *scan, const sent_scan_t *found)
     return true;
 }
 
-/* What this process can verify of an encrypted file's copies; agreed on. */
-static int judge_together(const ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings)
+static bool is_sure(const opal_cryptfile_copy_state_t *states)
 {
-    const file_scan_t *scan = &findings->scan;
+    bool sure = true;
 
-    if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
-        error = ompi_common_cryptmpio_usable(state);
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+        sure = sure && (NULL == states[i].map || (states[i].verified && ompi_common_cryptmpio_has_all_keys(states[i].map, states[i].keys)));
     }
-    if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind) {
-        error = ompi_common_cryptmpio_judge_copies(scan, findings->states);
-    }
+    return sure;
+}
+
+static int judge(const file_scan_t *scan, bool asks, file_findings_t *findings)
+{
+    const int error = OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind ? MPI_SUCCESS
+                      : ompi_common_cryptmpio_judge_copies(scan, asks ? ompi_common_cryptmpio_keystore() : NULL, findings->states);
+
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
         findings->seen[2 * i] = findings->states[i].verified;
         findings->seen[2 * i + 1] = findings->states[i].refused;
     }
-    return ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, SEEN);
+    return error;
+}
+
+/* What this process can verify of an encrypted file's copies; agreed on.  Those that are given keys leave it to the first process of
+ * their node and, unless all of these are sure, ask after all. */
+static int judge_together(ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings)
+{
+    const file_scan_t *scan = &findings->scan;
+    const bool given = state->given && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind;
+
+    if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
+        error = ompi_common_cryptmpio_usable(state);
+    }
+    error = MPI_SUCCESS == error ? judge(scan, !given, findings) : error;
+    findings->seen[UNSURE] = state->gives && (state->node_fd < 0 || !is_sure(findings->states));
+    findings->seen[GIVEN] = given;
+    error = ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, SEEN);
+    if (MPI_SUCCESS != error || 0 == findings->seen[UNSURE] || 0 == findings->seen[GIVEN]) {
+        return error;
+    }
+    ompi_common_cryptmpio_node_end(state);
+    for (int i = 0; given && i < OPAL_CRYPTFILE_COPIES; ++i) {
+        opal_cryptfile_copy_free(&findings->states[i]);
+    }
+    error = given ? judge(scan, true, findings) : MPI_SUCCESS;
+    return ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, UNSURE);
 }
 
 /* Long copies follow, in the sizes that rank 0 found and all know. */
-static int hand_out_copies(const ompi_common_cryptmpio_file_t *state, file_findings_t *findings)
+static int hand_out_copies(ompi_common_cryptmpio_file_t *state, file_findings_t *findings)
 {
     file_scan_t *scan = &findings->scan;
     int error = MPI_SUCCESS;
@@ -249,6 +282,12 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, file_findings_t *findin
         error = unpack_copies(scan, &found) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     }
     error = MPI_SUCCESS == error ? compare(state, &wanted, scan) : error;
+    if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
+        ompi_common_cryptmpio_node_begin(state, scan->meeting);
+        if (state->gives && 0 != state->fh->f_rank) {       /* drops old pages before others of the node read */
+            ompi_common_cryptmpio_posix_find_system(&state->posix);
+        }
+    }
     if (!are_long(scan)) {
         return judge_together(state, error, findings);
     }
@@ -265,6 +304,7 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_f
 
     if (0 == state->fh->f_rank && MPI_SUCCESS == error) {
         ompi_common_cryptmpio_scan(state, scan);
+        opal_crypt_random(&scan->meeting, sizeof(scan->meeting));
         scan->held = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind && ompi_common_cryptmpio_holds(scan->label);
         more = more || OMPI_CRYPTMPIO_SCAN_PLAIN != scan->kind || scan->bare || scan->require || scan->seal || scan->durable;
     }
@@ -274,7 +314,7 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_f
         return error;
     }
     state->inspected = true;
-    if (0 != state->fh->f_rank || OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind) {        /* rank 0 found it before it read the file */
+    if (0 == state->fh->f_rank && OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind) {        /* else found before the file was read */
         ompi_common_cryptmpio_posix_find_system(&state->posix);
     }
     error = hand_out(state, findings);
@@ -335,13 +375,17 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, file_findings_t *
         state->beginning = scan->beginning;     /* the verified map has the same one */
     }
     error = MPI_SUCCESS == error ? ompi_common_cryptmpio_has_label(state, findings->states[best].map, scan) : error;
+    if (MPI_SUCCESS == error) {
+        ompi_common_cryptmpio_node_ask(state);
+    }
     error = ompi_common_cryptmpio_join(state, error);
     if (MPI_SUCCESS == error && differ && writes) {
         error = repair_together(state, findings, best);
     }
     if (MPI_SUCCESS == error) {
         chosen = &findings->states[best];
-        error = ompi_common_cryptmpio_use(state, chosen->map, chosen->verified ? chosen->keys : NULL);
+        error = ompi_common_cryptmpio_node_keys(state, chosen->map, state->given || chosen->verified ? chosen->keys : NULL, &chosen->verified);
+        error = ompi_common_cryptmpio_use(state, chosen->map, chosen->verified ? chosen->keys : NULL, error);
         if (!chosen->verified) {
             opal_cryptfile_keys_free(chosen->keys, 0);
         }
@@ -409,6 +453,8 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
         return ompi_common_cryptmpio_agree(fh, MPI_ERR_NO_MEM);
     }
     *made = none;
+    made->node_fd = -1;
+    made->began = opal_crypt_since_boot();
     wishes(filename, info, &findings.scan);
     findings.scan.require = require;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));

@@ -15,7 +15,8 @@
  *
  * The second write changes nothing but bytes, not even the time of the last change: a node that goes by size and time
  * to tell whether its cached pages are old (FUSE) keeps them, as it would if the other node's clock were behind.  The
- * third lengthens that file: new space is allocated at its end.
+ * third lengthens that file: new space is allocated at its end.  A process that has met the first one of its node leaves the
+ * reading to that.
  * Rank 0 holds the first lock throughout, so that communicators that open the same file
  * run their probes one after the other.
  */
@@ -114,7 +115,7 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
     ompi_common_cryptmpio_posix_t probe = {.data_fd = -1};
     char name[NAME_BYTES];
     uint64_t number = 0;                /* 0: there is no file to try with */
-    bool root = 0 == state->fh->f_rank, made = false;
+    bool root = 0 == state->fh->f_rank, reads = !root && !ompi_common_cryptmpio_node_met(state), made = false;
     int error = MPI_SUCCESS;
 
     if (root) {
@@ -133,7 +134,7 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
     }
     error = OMPI_SUCCESS == ompi_common_cryptmpio_bcast(state->fh, 0, &number, sizeof(number)) ? error : MPI_ERR_INTERN;
     state->untested = 0 == number;
-    if (MPI_SUCCESS == error && 0 != number && !root) {
+    if (MPI_SUCCESS == error && 0 != number && reads) {
         name_probe(state, number, name);
         error = failed(state, open_probe(state, name, 0, &probe) && locked(&probe, false, 1));
         error = MPI_SUCCESS == error ? ranges_taken(state, &probe) : error;
@@ -141,7 +142,7 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
     error = ompi_common_cryptmpio_agree(state->fh, error);
     for (uint8_t step = 2; MPI_SUCCESS == error && 0 != number && step <= STEPS; ++step) {
         error = ompi_common_cryptmpio_agree(state->fh, root ? failed(state, locked(&probe, true, step)) : MPI_SUCCESS);
-        error = MPI_SUCCESS == error && !root ? failed(state, locked(&probe, false, step)) : error;
+        error = MPI_SUCCESS == error && reads ? failed(state, locked(&probe, false, step)) : error;
         error = ompi_common_cryptmpio_agree(state->fh, error);
     }
     if (probe.data_fd >= 0) {

@@ -45,13 +45,12 @@ static int parameter(char *name, int length)
 /* Is this process one of the first SPREAD of its node? */
 static bool among_first(const ompio_file_t *fh)
 {
-    int before = 0;
+    int rank = ompi_common_cryptmpio_first_here(fh, 0);
 
-    for (int rank = 0; rank < fh->f_rank; ++rank) {
-        const ompi_proc_t *proc = ompi_comm_peer_lookup(fh->f_comm, rank);
-        before += OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) ? 1 : 0;
+    for (int i = 1; i < SPREAD && rank < fh->f_rank; ++i) {
+        rank = ompi_common_cryptmpio_first_here(fh, rank + 1);
     }
-    return before < SPREAD;
+    return rank >= fh->f_rank;
 }
 
 /* The MPI-IO hint for the number of aggregators; 0: not set. */

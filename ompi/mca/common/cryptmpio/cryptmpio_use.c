@@ -125,6 +125,9 @@ static int is_same_file(ompi_common_cryptmpio_file_t *state)
 
 static int join_root(ompi_common_cryptmpio_file_t *state)
 {
+    if (!state->gives && !ompi_common_cryptmpio_node_met(state)) {      /* else the first process of the node has found it */
+        ompi_common_cryptmpio_posix_find_system(&state->posix);
+    }
     int error = is_same_file(state);
 
     return MPI_SUCCESS == error && state->posix.may_write ? ompi_common_cryptmpio_take(state) : error;
@@ -142,15 +145,14 @@ static int forbidden(const ompi_common_cryptmpio_file_t *state)
 int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error)
 {
     const bool root = 0 == state->fh->f_rank, writes = state->posix.may_write;
-    bool remote = state->posix.remote;      /* on any node */
 
     error = MPI_SUCCESS == error && writes ? forbidden(state) : error;
     if (MPI_SUCCESS == error) {
         error = !root ? join_root(state) : writes ? ompi_common_cryptmpio_probe_begin(state) : MPI_SUCCESS;
     }
-    error = ompi_common_cryptmpio_agree(state->fh, error);
+    error = ompi_common_cryptmpio_agree_any(state->fh, error, &state->posix.remote);        /* on any node */
     if (MPI_SUCCESS == error && writes) {
-        error = ompi_common_cryptmpio_agree_any(state->fh, root ? MPI_SUCCESS : ompi_common_cryptmpio_probe_lock(state), &remote);
+        error = ompi_common_cryptmpio_agree(state->fh, root ? MPI_SUCCESS : ompi_common_cryptmpio_probe_lock(state));
         /* If one process has peers on another node, all have. */
         if (MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh)) {
             error = ompi_common_cryptmpio_probe_bytes(state);
@@ -159,7 +161,7 @@ int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error)
     if (root && writes) {
         (void) state->posix.super.unlock(&state->posix.super, OMPI_CRYPTMPIO_LOCK_PROBE, 1);
     }
-    return MPI_SUCCESS == error && writes && remote ? ompi_common_cryptmpio_presence(state) : error;
+    return MPI_SUCCESS == error && writes && state->posix.remote ? ompi_common_cryptmpio_presence(state) : error;
 }
 
 /* ---- the engine ---- */
@@ -241,7 +243,7 @@ static int compare_rights(ompi_common_cryptmpio_file_t *state, int error, uint32
 }
 
 int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfile_map_t *map,
-                              opal_cryptfile_key_t *keys)
+                              opal_cryptfile_key_t *keys, int error)
 {
     uint32_t regions = map->region_count, block_bytes = 0;
     int rc = OPAL_CRYPT_OK;
@@ -257,7 +259,7 @@ int ompi_common_cryptmpio_use(ompi_common_cryptmpio_file_t *state, opal_cryptfil
         }
         opal_cryptfile_map_destroy(map);
     }
-    int error = compare_rights(state, ompi_common_cryptmpio_error(rc, errno), regions);
+    error = compare_rights(state, MPI_SUCCESS == error ? ompi_common_cryptmpio_error(rc, errno) : error, regions);
     if (MPI_SUCCESS == error) {
         state->encrypted = true;
         state->region_count = regions;

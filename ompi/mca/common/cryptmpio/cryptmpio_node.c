@@ -1,0 +1,260 @@
+/*
+ * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
+ *
+ * The data keys of a file, once a node.  docs/design/021-ranks.rst, "Keys".
+ *
+ *     first of the node    listen |                  | keystore |               | answer all that have connected, or close
+ *     others               -      | nobody is asked  |          | connect, ask  | take keys, or ask the keystore
+ *
+ * A line is where all processes agree.  Each question is a datagram with a hash of what decides which keystore is asked; each answer one
+ * with all keys: for each region | grant 1 | data key 32 |.
+ *
+ * The kernel says who is at the other end, for both: a process that reads the same files with the same rights could as well read
+ * the keystore.  So no process gets a key that the keystore would not have given it, and none takes another key for the keystore's.
+ * The keys go from process to process in the kernel's memory, as if from a key file.
+ */
+#include "cryptmpio_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "opal/mca/common/crypt/base/reads_alike.h"
+#include "opal/mca/common/crypt/base/secmem.h"
+#include "opal/mca/common/crypt/base/secret_file.h"
+#include "opal/runtime/opal_progress.h"
+#include "ompi/mca/common/cryptmpi/cryptmpi.h"
+
+enum { KEY_BYTES = 1 + OPAL_CRYPTFILE_DATA_KEY_BYTES };
+
+/* ---- which keystore ---- */
+
+/* False: this process must ask itself.  A key server may know processes apart, and a token has sessions. */
+static bool hash_keystore(uint8_t hash[OPAL_CRYPT_HASH_BYTES])
+{
+    const ompi_common_cryptmpio_params_t *p = &ompi_common_cryptmpio_params;
+    const uint32_t numbers[] = {opal_cryptproc_params.options.secret_on_netfs, opal_cryptproc_params.options.fips};
+    const char *texts[] = {p->keystore_dir, p->keystore_group, p->keystore_log, p->machine_key};
+    enum { DIRECTORY, GROUP, TEXTS = sizeof(texts) / sizeof(texts[0]) };
+    opal_crypt_input_t pieces[1 + TEXTS] = {{numbers, sizeof(numbers)}};
+    char home[PATH_MAX];
+    opal_crypt_why_t why;
+    bool good = OPAL_CRYPTFILE_KEYSTORE_FILE == p->keystore;
+
+    if (NULL == texts[DIRECTORY] || '\0' == texts[DIRECTORY][0]) {
+        good = good && OPAL_CRYPT_OK == opal_crypt_home_path("keys", home, sizeof(home), &why);
+        texts[DIRECTORY] = home;
+    }
+    for (int i = 0; good && i < TEXTS; ++i) {
+        texts[i] = NULL == texts[i] ? "" : texts[i];
+        good = GROUP == i || '\0' == texts[i][0] || '/' == texts[i][0];
+        pieces[1 + i] = (opal_crypt_input_t){texts[i], strlen(texts[i]) + 1};
+    }
+    return good && OPAL_CRYPT_OK == opal_crypt_sha256(pieces, 1 + TEXTS, hash);
+}
+
+/* ---- where processes of a node meet ---- */
+
+static size_t read_link(const char *link, char text[PATH_MAX])
+{
+    ssize_t bytes = readlink(link, text, PATH_MAX);
+
+    return bytes < 0 ? 0 : (size_t) bytes;
+}
+
+/* A socket and its name, which is no file's.  Processes that find one another by it have the file at one path in one
+ * mount namespace: what one of them sees of another node's writes, all do. */
+static int open_node_socket(const ompi_common_cryptmpio_file_t *state, int first, struct sockaddr_un *address)
+{
+    char mounts[PATH_MAX], root[PATH_MAX];
+    const opal_crypt_input_t pieces[] = {{&state->meeting, sizeof(state->meeting)}, {&first, sizeof(first)},
+                                         {mounts, read_link("/proc/self/ns/mnt", mounts)}, {root, read_link("/proc/self/root", root)},
+                                         {state->path, NULL == state->path ? 0 : strlen(state->path)}};
+    static const char name[] = "mpicrypt";
+    char *path = address->sun_path + 1;
+
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    static_assert(sizeof(name) + OPAL_CRYPT_HASH_BYTES < sizeof(address->sun_path), "the name fits");
+    memcpy(path, name, sizeof(name));
+    if (0 == pieces[2].bytes || 0 == pieces[3].bytes || OPAL_CRYPT_OK != opal_crypt_sha256(pieces, 5, (uint8_t *) path + sizeof(name))) {
+        return -1;
+    }
+    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static void close_node(ompi_common_cryptmpio_file_t *state)
+{
+    if (state->node_fd >= 0) {
+        close(state->node_fd);
+    }
+    state->node_fd = -1;
+}
+
+void ompi_common_cryptmpio_node_end(ompi_common_cryptmpio_file_t *state)
+{
+    close_node(state);
+    state->given = state->gives = false;
+}
+
+void ompi_common_cryptmpio_node_begin(ompi_common_cryptmpio_file_t *state, uint64_t meeting)
+{
+    const int first = ompi_common_cryptmpio_first_here(state->fh, 0);
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    const bool can = hash_keystore(hash);
+    struct sockaddr_un address;
+
+    ompi_common_cryptmpio_node_end(state);
+    state->meeting = meeting;
+    state->given = can && first != state->fh->f_rank;
+    state->gives = first == state->fh->f_rank && ompi_common_cryptmpio_first_here(state->fh, first + 1) < state->fh->f_size;
+    if (!can || !state->gives) {
+        return;
+    }
+    state->node_fd = open_node_socket(state, first, &address);
+    if (state->node_fd < 0 || 0 != bind(state->node_fd, (const struct sockaddr *) &address, sizeof(address))
+        || 0 != listen(state->node_fd, state->fh->f_size)) {
+        close_node(state);
+    }
+}
+
+/* If the first one cannot be asked, or has no room for the question, this one asks the keystore. */
+void ompi_common_cryptmpio_node_ask(ompi_common_cryptmpio_file_t *state)
+{
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    struct sockaddr_un address;
+
+    if (!state->given) {
+        return;
+    }
+    state->node_fd = open_node_socket(state, ompi_common_cryptmpio_first_here(state->fh, 0), &address);
+    if (state->node_fd < 0 || !hash_keystore(hash) || 0 != connect(state->node_fd, (const struct sockaddr *) &address, sizeof(address))
+        || sizeof(hash) != send(state->node_fd, hash, sizeof(hash), MSG_NOSIGNAL)) {
+        close_node(state);
+    }
+}
+
+/* ---- the first one ---- */
+
+bool ompi_common_cryptmpio_has_all_keys(const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys)
+{
+    uint32_t i = 0;
+
+    while (NULL != keys && i < map->region_count && (!map->regions[i].encrypted || NULL != keys[i].data_key)) {
+        ++i;
+    }
+    return NULL != keys && i == map->region_count;
+}
+
+static uint8_t *pack_keys(const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys)
+{
+    uint8_t *bytes = opal_crypt_secmem_alloc((size_t) map->region_count * KEY_BYTES);        /* zeros */
+
+    for (uint32_t i = 0; NULL != bytes && i < map->region_count; ++i) {
+        if (map->regions[i].encrypted) {
+            bytes[i * KEY_BYTES] = (uint8_t) keys[i].grant;
+            memcpy(bytes + i * KEY_BYTES + 1, keys[i].data_key, OPAL_CRYPTFILE_DATA_KEY_BYTES);
+        }
+    }
+    return bytes;
+}
+
+/* All whose questions are here hear at least that there is no answer, even if a forked process keeps these sockets open.  Others on
+ * this machine can connect, too: they are not answered, but count. */
+static void answer_all(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys)
+{
+    uint8_t *bytes = ompi_common_cryptmpio_has_all_keys(map, keys) ? pack_keys(map, keys) : NULL;
+    uint8_t own[OPAL_CRYPT_HASH_BYTES], hash[OPAL_CRYPT_HASH_BYTES + 1];
+    const bool can = NULL != bytes && hash_keystore(own);
+
+    for (int fd, i = 1; i < state->fh->f_size && (fd = accept4(state->node_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; ++i) {
+        if (can && sizeof(own) == recv(fd, hash, sizeof(hash), 0) && 0 == memcmp(own, hash, sizeof(own))
+            && opal_crypt_reads_alike(fd, state->began)) {
+            (void) send(fd, bytes, (size_t) map->region_count * KEY_BYTES, MSG_NOSIGNAL);
+        }
+        (void) shutdown(fd, SHUT_RDWR);
+        close(fd);
+    }
+    opal_crypt_secmem_free(bytes);
+}
+
+/* ---- the others ---- */
+
+static int unpack_keys(const opal_cryptfile_map_t *map, const uint8_t *bytes, opal_cryptfile_key_t *keys)
+{
+    opal_crypt_input_t body = {NULL, 0};
+    int rc = opal_cryptfile_map_body(map, &body);
+
+    for (uint32_t i = 0; OPAL_CRYPT_OK == rc && i < map->region_count; ++i, bytes += KEY_BYTES) {
+        const bool encrypted = map->regions[i].encrypted;
+        if (!encrypted) {
+            continue;
+        }
+        if (OPAL_CRYPTFILE_GRANT_OPEN != bytes[0] && OPAL_CRYPTFILE_GRANT_SEAL != bytes[0]) {
+            rc = OPAL_CRYPT_ERR_AUTH;
+            break;
+        }
+        keys[i] = (opal_cryptfile_key_t){opal_crypt_secmem_alloc(OPAL_CRYPTFILE_DATA_KEY_BYTES), (opal_cryptfile_grant_t) bytes[0]};
+        if (NULL == keys[i].data_key) {
+            rc = OPAL_CRYPT_ERR_MEMORY;
+            break;
+        }
+        memcpy(keys[i].data_key, bytes + 1, OPAL_CRYPTFILE_DATA_KEY_BYTES);
+        rc = opal_cryptfile_map_body_check(map, &body, i, keys[i].data_key);
+    }
+    free((void *) (uintptr_t) body.base);
+    return rc;
+}
+
+static void wipe_keys(const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
+{
+    for (uint32_t i = 0; i < map->region_count; ++i) {
+        opal_crypt_secmem_free(keys[i].data_key);
+        keys[i] = (opal_cryptfile_key_t){.data_key = NULL};
+    }
+}
+
+/* The first one may still be agreeing, and need what this process has sent: so messages go on. */
+static bool take_keys(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
+{
+    const size_t count = (size_t) map->region_count * KEY_BYTES;
+    uint8_t *bytes = state->node_fd < 0 ? NULL : opal_crypt_secmem_alloc(count + 1);
+    ssize_t got = 0;
+
+    while (NULL != bytes && (got = recv(state->node_fd, bytes, count + 1, MSG_DONTWAIT)) < 0
+           && (EAGAIN == errno || EINTR == errno)) {
+        opal_progress();
+    }
+    const bool good = NULL != bytes && got == (ssize_t) count && opal_crypt_reads_alike(state->node_fd, state->began);
+    const int rc = good ? unpack_keys(map, bytes, keys) : OPAL_CRYPT_ERR_ACCESS;
+    opal_crypt_secmem_free(bytes);
+    if (OPAL_CRYPT_OK != rc) {
+        opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, ompi_common_cryptmpio_stream, "fs:crypt: %s: no keys from the first process of this node%s",
+                            state->path, OPAL_CRYPT_ERR_AUTH == rc ? ", but others" : "");
+        wipe_keys(map, keys);
+    }
+    return OPAL_CRYPT_OK == rc;
+}
+
+int ompi_common_cryptmpio_node_keys(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys, bool *has)
+{
+    opal_crypt_why_t why = {.topic = NULL};
+    int rc = OPAL_CRYPT_OK;
+
+    *has = NULL != keys;
+    if (state->gives && state->node_fd >= 0) {
+        answer_all(state, map, keys);
+    } else if (state->given && !take_keys(state, map, keys)) {
+        rc = opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), keys, &why);
+        if (OPAL_CRYPT_OK != rc) {
+            wipe_keys(map, keys);
+            *has = false;
+        }
+    }
+    ompi_common_cryptmpio_node_end(state);
+    return OPAL_CRYPT_ERR_ACCESS == rc ? MPI_SUCCESS : ompi_common_cryptmpio_told(state, rc, &why);
+}
