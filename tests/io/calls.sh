@@ -45,11 +45,14 @@ of() {
         END { print most + 0 }' all
 }
 
+# unwraps: how often the keystore gave a data key.
+unwraps() { grep -c ' unwrap .*granted' "$CASE_DIR/keys/log" || true; }
+
 # at_most WHAT NUMBER LIMIT
 at_most() { [ "$2" -le "$3" ] || { echo "$1: $2, at most $3"; exceeded=1; }; }
 
-# limits WHERE RANKS: a plain file costs rank 0 two looks at opening and a lock's release at closing, others nothing.  What an
-# encrypted one costs beyond that does not depend on the number of ranks.
+# limits WHERE RANKS: a plain file costs rank 0 two looks at opening and a lock's release at closing, others nothing.  To open an
+# encrypted one costs a rank that is not the first of its node 5 calls, locks among them; nothing depends on the number of ranks.
 limits() {
     local where=$1 ranks=$2 step other root first collectives steps="create close open reopen"
     [ "$ranks" -gt 4 ] || steps="create write overwrite write_all read close open reopen"
@@ -63,7 +66,7 @@ limits() {
     # and a group has 256 here.  Its locks depend on the order of the ranks, and are not counted.
     while read -r step column other first root node_root collectives; do
         [ "$ranks" -le 4 ] || [ $column = 4 ] || continue
-        case $where.$step in *.node.*) root=$node_root other=$first ;; esac
+        case $where.$step in *.node.*) root=$node_root ;; esac
         case $where.$step in *.node.create|*.node.open) collectives=$((collectives + 6)) ;; esac        # the probe between nodes
         at_most "encrypted, $where, $step, others' calls" "$(of encrypted.$where $step other $column)" "$(($(of none.$where $step other $column) + other))"
         [[ $where != *.node ]] ||
@@ -71,9 +74,9 @@ limits() {
         at_most "encrypted, $where, $step, rank 0's calls" "$(of encrypted.$where $step root $column)" "$(($(of none.$where $step root $column) + root))"
         at_most "encrypted, $where, $step, collectives" "$(of encrypted.$where $step other 6)" "$(($(of none.$where $step other 6) + collectives))"
     done <<'ROWS'
-create 4 15 39  85 112 19
-open   4 16 40  39  66 10
-reopen 4 12 12  32  32  9
+create 4  4 39  85 112 10
+open   4  5 40  39  66 10
+reopen 4  1 12  32  32  9
 close  4  1  1   1   1  0
 write  7 25 25  18  18  0
 read   7 18 18  17  17  0
@@ -87,7 +90,10 @@ for ranks in "$@"; do
         where=$ranks.$place
         counts none.$where $ranks $place --mca fs ^crypt --mca fbtl ^crypt --mca hook ^crypt --mca pml ob1 --mca btl self,vader,tcp
         counts plain.$where $ranks $place
+        before=$(unwraps)
         counts encrypted.$where $ranks $place --mca fs_crypt_key_label lab
+        # Once a node at each of two openings and, when the file is made (as the one before), by the node that did not make it.
+        [ $(($(unwraps) - before)) = $([ $place = slot ] && echo 2 || echo 6) ] || fail "the keystore gave $(($(unwraps) - before)) data keys"
         echo "--- $ranks ranks, by $place: calls (locks of these, collectives), without us / plain with us / encrypted, of the others, the second node's first, rank 0"
         for step in create write overwrite write_all read close open reopen; do
             for which in other $([ $place = slot ] || echo first) root; do

@@ -70,7 +70,7 @@ typedef struct ompi_common_cryptmpio_file {
     uint64_t meeting;                   /* cryptmpio_node.c, while it is being opened or made: where the processes of a node meet */
     int node_fd;                        /* a socket there; -1: none */
     bool gives, given;                  /* the first process of a node with others; one of those, which has not asked the keystore */
-    bool maker_seals;                   /* rank 0 has the key for what the defaults make */
+    bool met;                           /* this one has found the first one: both see the file in the same way */
     bool making;                        /* by this communicator, whose rank 0 holds the maker's lock */
     bool joined;                        /* other processes have made its map since this open */
     bool untested;                      /* on several nodes: whether they see one another's bytes could not be probed */

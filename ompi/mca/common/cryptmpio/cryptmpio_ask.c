@@ -37,18 +37,21 @@ int ompi_common_cryptmpio_whole_algorithm(ompi_common_cryptmpio_ask_t *ask, cons
            : opal_crypt_refuse(why, OPAL_CRYPT_ERR_CONFIG, "file-algorithm-refused", "plain, for all of a file that has a label");
 }
 
+int ompi_common_cryptmpio_default_ask(ompi_common_cryptmpio_default_ask_t *bytes, const char *label, const char *algorithm, unsigned block_size,
+                                      opal_crypt_why_t *why)
+{
+    *bytes = (ompi_common_cryptmpio_default_ask_t){.ask = {.extent = 1, .run_count = 1, .block_bytes = block_size}, .run = {0, 1, 0}};
+    snprintf(bytes->ask.label, sizeof(bytes->ask.label), "%s", label);
+    return ompi_common_cryptmpio_whole_algorithm(&bytes->ask, algorithm, why);
+}
+
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,
                                           unsigned block_size)
 {
-    struct {
-        ompi_common_cryptmpio_ask_t ask;
-        opal_cryptfile_run_t run;
-    } bytes = {.ask = {.extent = 1, .run_count = 1, .block_bytes = block_size}, .run = {0, 1, 0}};
+    ompi_common_cryptmpio_default_ask_t bytes;
     opal_crypt_why_t why = {.topic = NULL};
-    int rc;
+    int rc = ompi_common_cryptmpio_default_ask(&bytes, label, algorithm, block_size, &why);
 
-    snprintf(bytes.ask.label, sizeof(bytes.ask.label), "%s", label);
-    rc = ompi_common_cryptmpio_whole_algorithm(&bytes.ask, algorithm, &why);
     if (OPAL_CRYPT_OK != rc && 0 == state->fh->f_rank) {
         ompi_common_cryptmpio_show(state, &why);
     }

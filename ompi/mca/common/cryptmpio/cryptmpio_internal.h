@@ -78,11 +78,6 @@ void ompi_common_cryptmpio_node_ask(ompi_common_cryptmpio_file_t *state);
  * who is given fills in its own, or asks its keystore.  *has: there are keys.  The error is this process's alone. */
 int ompi_common_cryptmpio_node_keys(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys,
                                     bool *has);
-/* Has this process, which is given, found the first one of its node?  Then both see the file in the same way. */
-static inline bool ompi_common_cryptmpio_node_met(const ompi_common_cryptmpio_file_t *state)
-{
-    return state->given && state->node_fd >= 0;
-}
 /* Local: nobody gives, or is given.  NULL keys: none. */
 void ompi_common_cryptmpio_node_end(ompi_common_cryptmpio_file_t *state);
 bool ompi_common_cryptmpio_has_all_keys(const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys);
@@ -187,6 +182,7 @@ void ompi_common_cryptmpio_lock_waits(const char *file, pid_t holder, unsigned s
 int ompi_common_cryptmpio_show_errno(const ompi_common_cryptmpio_file_t *state, const char *topic, int error);
 
 /* Can this job have encrypted files at all?  Reports why not. */
+bool ompi_common_cryptmpio_could_use(const ompio_file_t *fh);       /* says nothing */
 int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state);
 
 /* Hand map and keys to the engine, compare what the processes may do, and
@@ -204,6 +200,9 @@ int ompi_common_cryptmpio_together(ompi_common_cryptmpio_file_t *state);
 /* Collective: all processes use the file that rank 0 has taken; then they check that a lock of one
  * keeps out the others.  `error`: of this process, so far. */
 int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error);
+/* The same in two steps, each with an agreement (the second one only for writers).  After an error of the first one, the second is left out. */
+int ompi_common_cryptmpio_join_begin(ompi_common_cryptmpio_file_t *state, int error);
+int ompi_common_cryptmpio_join_end(ompi_common_cryptmpio_file_t *state, int error);
 
 /* Local: rank 0 locks, and the others must find that it does. */
 int ompi_common_cryptmpio_probe_begin(ompi_common_cryptmpio_file_t *state);
@@ -224,6 +223,15 @@ typedef struct ompi_common_cryptmpio_ask {
     char label[OPAL_CRYPTFILE_KEY_LABEL_MAX + 2];
 } ompi_common_cryptmpio_ask_t;
 
+/* For all bytes: those that add_regions takes. */
+typedef struct ompi_common_cryptmpio_default_ask {
+    ompi_common_cryptmpio_ask_t ask;
+    opal_cryptfile_run_t run;
+} ompi_common_cryptmpio_default_ask_t;
+
+int ompi_common_cryptmpio_default_ask(ompi_common_cryptmpio_default_ask_t *bytes, const char *label, const char *algorithm, unsigned block_size,
+                                      opal_crypt_why_t *why);
+
 /* Collective: every process hands in its asks (or `error`, if it has none to give);
  * the map that holds them all is authenticated and used. */
 int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const uint8_t *asks, size_t ask_bytes, int error);
@@ -235,6 +243,23 @@ int ompi_common_cryptmpio_seal_map(ompi_common_cryptmpio_file_t *state, int erro
 
 /* Collective: the same for a file that this communicator makes, and one ask, which all processes have. */
 int ompi_common_cryptmpio_add_default(ompi_common_cryptmpio_file_t *state, const uint8_t *ask, size_t ask_bytes);
+
+/* ---- a new file whose map rank 0 makes alone (cryptmpio_made.c) ---- */
+
+/* Rank 0: makes the map for what `scan` wishes, which gets its bytes, as a copy in the attribute, if this process has the key. */
+void ompi_common_cryptmpio_made_begin(ompi_common_cryptmpio_scan_t *scan, opal_cryptfile_copy_state_t *made);
+/* Local: is it the right one?  Then, if this process `asks` its keystore, are its keys? */
+int ompi_common_cryptmpio_made_judge(const ompi_common_cryptmpio_file_t *state, const ompi_common_cryptmpio_scan_t *scan, bool asks,
+                                     opal_cryptfile_copy_state_t *made);
+/* Collective: takes the map and keys. */
+int ompi_common_cryptmpio_made_open(ompi_common_cryptmpio_file_t *state, opal_cryptfile_copy_state_t *made);
+
+/* Steps of that, local, from cryptmpio_map.c and cryptmpio_store.c. */
+int ompi_common_cryptmpio_add_default_ask(opal_cryptfile_map_t *map, const ompi_common_cryptmpio_default_ask_t *ask, opal_crypt_why_t *why);
+int ompi_common_cryptmpio_choose_geometry(opal_cryptfile_map_t *map);
+int ompi_common_cryptmpio_check_ciphers(const opal_cryptfile_map_t *map, uint32_t old, const opal_cryptfile_key_t *keys);
+int ompi_common_cryptmpio_check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map);
+int ompi_common_cryptmpio_make(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map);
 
 /* One region for all bytes, asked for by rank 0. */
 int ompi_common_cryptmpio_set_default_map(ompi_common_cryptmpio_file_t *state, const char *label, const char *algorithm,

@@ -129,10 +129,17 @@ static int add_all(opal_cryptfile_map_t *map, const uint8_t *asks, size_t count,
     return rc;
 }
 
+int ompi_common_cryptmpio_add_default_ask(opal_cryptfile_map_t *map, const ompi_common_cryptmpio_default_ask_t *ask, opal_crypt_why_t *why)
+{
+    bool asked[OPAL_CRYPTFILE_REGIONS_MAX], changed;
+
+    return add_all(map, (const uint8_t *) ask, sizeof(*ask), &changed, asked, why);
+}
+
 /* ---- 3. ---- */
 
 /* No map is stored that a process cannot use.  A process without a region's key needs no cipher for it. */
-static int check_ciphers(const opal_cryptfile_map_t *map, uint32_t old, const opal_cryptfile_key_t *keys)
+int ompi_common_cryptmpio_check_ciphers(const opal_cryptfile_map_t *map, uint32_t old, const opal_cryptfile_key_t *keys)
 {
     bool there = true;
     unsigned seen = 0;
@@ -154,8 +161,10 @@ static size_t map_bytes_most(const opal_cryptfile_map_t *map)
     return opal_cryptfile_map_bytes(map) + (size_t) map->region_count * OPAL_CRYPTFILE_WRAPPED_MAX;
 }
 
+int ompi_common_cryptmpio_choose_geometry(opal_cryptfile_map_t *map) { return opal_cryptfile_geometry_choose(map, map_bytes_most(map)); }
+
 /* A file keeps its geometry, unless it is made anew. */
-static int check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+int ompi_common_cryptmpio_check_fits(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
 {
     opal_crypt_why_t why = {.topic = NULL};
     int rc = opal_cryptfile_geometry_fits(map, opal_cryptfile_map_bytes(map));
@@ -297,12 +306,12 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     }
     ++map->generation;
     if (MPI_SUCCESS == error && anew) {
-        chosen = ompi_common_cryptmpio_error(opal_cryptfile_geometry_choose(map, map_bytes_most(map)), 0);
+        chosen = ompi_common_cryptmpio_error(ompi_common_cryptmpio_choose_geometry(map), 0);
     }
     error = MPI_SUCCESS != error ? error : state->posix.may_write ? ompi_common_cryptmpio_seal_map(state, chosen, map, old, &keys) : MPI_ERR_READ_ONLY;
     const bool given = state->making && state->given;
-    error = MPI_SUCCESS == error && !given ? check_ciphers(map, old, keys) : error;
-    error = MPI_SUCCESS == error ? check_fits(state, map) : error;
+    error = MPI_SUCCESS == error && !given ? ompi_common_cryptmpio_check_ciphers(map, old, keys) : error;
+    error = MPI_SUCCESS == error ? ompi_common_cryptmpio_check_fits(state, map) : error;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
         error = state->making ? ompi_common_cryptmpio_node_keys(state, map, keys, &has) : MPI_SUCCESS;
@@ -310,7 +319,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
             opal_cryptfile_keys_free(keys, map->region_count);
             keys = NULL;
         }
-        error = MPI_SUCCESS == error && given ? check_ciphers(map, old, keys) : error;
+        error = MPI_SUCCESS == error && given ? ompi_common_cryptmpio_check_ciphers(map, old, keys) : error;
         error = ompi_common_cryptmpio_store(state, anew ? NULL : now, map, error);
         gone = anew && MPI_SUCCESS == error;
     }

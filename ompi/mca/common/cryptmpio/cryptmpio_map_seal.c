@@ -40,9 +40,6 @@ static bool can_seal(const ompi_common_cryptmpio_file_t *state, const opal_crypt
     if (!regions[i].encrypted) {
         return false;
     }
-    if (state->maker_seals) {           /* nobody else is asked */
-        return 0 == state->fh->f_rank;
-    }
     if (i < old) {
         return NULL != state->keys && NULL != state->keys[i].data_key;
     }

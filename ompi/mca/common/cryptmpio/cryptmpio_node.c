@@ -110,6 +110,7 @@ void ompi_common_cryptmpio_node_begin(ompi_common_cryptmpio_file_t *state, uint6
 
     ompi_common_cryptmpio_node_end(state);
     state->meeting = meeting;
+    state->met = false;
     state->given = can && first != state->fh->f_rank;
     state->gives = first == state->fh->f_rank && ompi_common_cryptmpio_first_here(state->fh, first + 1) < state->fh->f_size;
     if (!can || !state->gives) {
@@ -136,6 +137,7 @@ void ompi_common_cryptmpio_node_ask(ompi_common_cryptmpio_file_t *state)
         || sizeof(hash) != send(state->node_fd, hash, sizeof(hash), MSG_NOSIGNAL)) {
         close_node(state);
     }
+    state->met = state->node_fd >= 0;
 }
 
 /* ---- the first one ---- */

@@ -111,11 +111,33 @@ static bool would_make(const ompio_file_t *fh, const char *filename, int amode)
     return 0 == fh->f_rank && 0 != (amode & MPI_MODE_CREATE) && 0 != lstat(filename, &status) && ENOENT == errno;
 }
 
+/* Has this process, rank 0, the key for what it wishes for by default? */
+static bool has_default(const file_scan_t *wanted)
+{
+    ompi_common_cryptmpio_ask_t ask;
+    opal_crypt_why_t why;
+
+    return '\0' != wanted->label[0] && OPAL_CRYPT_OK == ompi_common_cryptmpio_whole_algorithm(&ask, wanted->algorithm, &why)
+           && ompi_common_cryptmpio_holds(wanted->label);
+}
+
+/* What compare() compares. */
+static int say_words(const file_scan_t *wanted, int says[OMPI_CRYPTMPIO_SAYS_HASH])
+{
+    const opal_crypt_input_t words[] = {{wanted->label, strlen(wanted->label) + 1}, {wanted->root, strlen(wanted->root) + 1}};
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES] = {0};
+    const int rc = opal_crypt_sha256(words, 2, hash);
+
+    ompi_common_cryptmpio_say_hash(hash, says);
+    return ompi_common_cryptmpio_error(rc, 0);
+}
+
 /* Before the file system's component creates the file: a refused open would leave it behind, empty and plain.  Where
  * nobody wishes for anything, nobody looks. */
 int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int amode, opal_info_t *info, bool *require)
 {
-    enum { MAKES, WISH, REQUIRE, VALUES };      /* WISH: 2 if rank 0 has one, 1 if only others do */
+    /* WISH: 2 if rank 0 has one, 1 if only others do; MAKES: 2 if it has the key, too */
+    enum { MAKES, WISH, REQUIRE, CANNOT, WORDS, VALUES = WORDS + OMPI_CRYPTMPIO_SAYS_HASH };
     const ompi_common_cryptmpio_file_t none_yet = {.fh = fh};
     file_scan_t scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN};
     int error = ompi_common_cryptmpio_info_check(&none_yet, info), values[VALUES];
@@ -123,11 +145,17 @@ int ompi_common_cryptmpio_open_begin(ompio_file_t *fh, const char *filename, int
 
     wishes(filename, info, &scan);
     values[WISH] = has_wish(&scan) ? 0 == fh->f_rank ? 2 : 1 : 0;
-    values[MAKES] = 2 == values[WISH] && would_make(fh, filename, amode);
+    values[MAKES] = 2 == values[WISH] && would_make(fh, filename, amode) ? has_default(&scan) ? 2 : 1 : 0;
     values[REQUIRE] = scan.require;
+    values[CANNOT] = 0 != values[WISH] && !ompi_common_cryptmpio_could_use(fh);
+    const int said = say_words(&scan, values + WORDS);
+    error = MPI_SUCCESS == error ? said : error;
     error = ompi_common_cryptmpio_agree_values(fh, error, values, VALUES);
     *require = 0 != values[REQUIRE];
     makes = 0 != values[MAKES];
+    if (MPI_SUCCESS == error && 2 == values[MAKES] && 0 == values[CANNOT] && ompi_common_cryptmpio_said_alike_hash(values + WORDS)) {
+        return MPI_SUCCESS;             /* what may_make finds out: all wish for the same, and can have it */
+    }
     if (MPI_SUCCESS == error && 1 == values[WISH]) {
         makes = would_make(fh, filename, amode);
         error = ompi_common_cryptmpio_agree_any(fh, MPI_SUCCESS, &makes);
@@ -215,9 +243,12 @@ static bool is_sure(const opal_cryptfile_copy_state_t *states)
     return sure;
 }
 
-static int judge(const file_scan_t *scan, bool asks, file_findings_t *findings)
+static int judge_mine(const ompi_common_cryptmpio_file_t *state, bool asks, file_findings_t *findings)
 {
-    const int error = OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind ? MPI_SUCCESS
+    const file_scan_t *scan = &findings->scan;
+    opal_cryptfile_copy_state_t *made = &findings->states[OPAL_CRYPTFILE_COPY_ATTRIBUTE];
+    const int error = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind ? ompi_common_cryptmpio_made_judge(state, scan, asks, made)
+                      : OMPI_CRYPTMPIO_SCAN_ENCRYPTED != scan->kind ? MPI_SUCCESS
                       : ompi_common_cryptmpio_judge_copies(scan, asks ? ompi_common_cryptmpio_keystore() : NULL, findings->states);
 
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
@@ -232,12 +263,12 @@ static int judge(const file_scan_t *scan, bool asks, file_findings_t *findings)
 static int judge_together(ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings)
 {
     const file_scan_t *scan = &findings->scan;
-    const bool given = state->given && OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind;
+    const bool given = state->given && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0);
 
     if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
         error = ompi_common_cryptmpio_usable(state);
     }
-    error = MPI_SUCCESS == error ? judge(scan, !given, findings) : error;
+    error = MPI_SUCCESS == error ? judge_mine(state, !given, findings) : error;
     findings->seen[UNSURE] = state->gives && (state->node_fd < 0 || !is_sure(findings->states));
     findings->seen[GIVEN] = given;
     error = ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, SEEN);
@@ -248,7 +279,7 @@ static int judge_together(ompi_common_cryptmpio_file_t *state, int error, file_f
     for (int i = 0; given && i < OPAL_CRYPTFILE_COPIES; ++i) {
         opal_cryptfile_copy_free(&findings->states[i]);
     }
-    error = given ? judge(scan, true, findings) : MPI_SUCCESS;
+    error = given ? judge_mine(state, true, findings) : MPI_SUCCESS;
     return ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, UNSURE);
 }
 
@@ -295,9 +326,9 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, file_findings_t *findin
     return MPI_SUCCESS == error ? hand_out_copies(state, findings) : error;
 }
 
-/* Rank 0 keeps the maker's lock if the file is ours to create; all ranks know.  `error`: of this process, so far.  A file
+/* Rank 0 keeps the maker's lock if the file is ours to create, from the `defaults` or a map that follows; all ranks know.  `error`: of this process, so far.  A file
  * that is plain, and meant to be, needs nothing more than that all know it. */
-static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings)
+static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, bool defaults, file_findings_t *findings)
 {
     file_scan_t *scan = &findings->scan;
     bool more = has_wish(scan);
@@ -305,7 +336,9 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, file_f
     if (0 == state->fh->f_rank && MPI_SUCCESS == error) {
         ompi_common_cryptmpio_scan(state, scan);
         opal_crypt_random(&scan->meeting, sizeof(scan->meeting));
-        scan->held = OMPI_CRYPTMPIO_SCAN_NEW == scan->kind && ompi_common_cryptmpio_holds(scan->label);
+        if (defaults && OMPI_CRYPTMPIO_SCAN_NEW == scan->kind) {
+            ompi_common_cryptmpio_made_begin(scan, &findings->states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
+        }
         more = more || OMPI_CRYPTMPIO_SCAN_PLAIN != scan->kind || scan->bare || scan->require || scan->seal || scan->durable;
     }
     error = ompi_common_cryptmpio_agree_any(state->fh, error, &more);
@@ -414,9 +447,9 @@ static int act(ompi_common_cryptmpio_file_t *state, file_findings_t *findings)
         error = open_encrypted(state, findings);
         break;
     case OMPI_CRYPTMPIO_SCAN_NEW:
-        state->maker_seals = scan->held;
-        error = ompi_common_cryptmpio_set_default_map(state, scan->label, scan->algorithm, scan->block_size);
-        state->maker_seals = false;
+        error = NULL != findings->states[OPAL_CRYPTFILE_COPY_ATTRIBUTE].map
+                    ? ompi_common_cryptmpio_made_open(state, &findings->states[OPAL_CRYPTFILE_COPY_ATTRIBUTE])
+                    : ompi_common_cryptmpio_set_default_map(state, scan->label, scan->algorithm, scan->block_size);
         state->fresh = MPI_SUCCESS == error;
         break;
     default:
@@ -430,7 +463,7 @@ int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state)
 {
     file_findings_t findings = {.scan = {.kind = OMPI_CRYPTMPIO_SCAN_PLAIN, .label = "set_encryption_map",        /* the requester */
                        .require = state->must, .seal = state->seal}};
-    int error = scan_and_share(state, MPI_SUCCESS, &findings);
+    int error = scan_and_share(state, MPI_SUCCESS, false, &findings);
 
     if (MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_REFUSED == findings.scan.kind) {
         error = findings.scan.error;
@@ -459,7 +492,7 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
     findings.scan.require = require;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
     made->path = absolute_name(filename);
-    int error = scan_and_share(made, rc, &findings);
+    int error = scan_and_share(made, rc, true, &findings);
     if (MPI_SUCCESS == error) {
         error = act(made, &findings);
     }

@@ -115,7 +115,7 @@ int ompi_common_cryptmpio_probe_bytes(ompi_common_cryptmpio_file_t *state)
     ompi_common_cryptmpio_posix_t probe = {.data_fd = -1};
     char name[NAME_BYTES];
     uint64_t number = 0;                /* 0: there is no file to try with */
-    bool root = 0 == state->fh->f_rank, reads = !root && !ompi_common_cryptmpio_node_met(state), made = false;
+    bool root = 0 == state->fh->f_rank, reads = !root && !state->met, made = false;
     int error = MPI_SUCCESS;
 
     if (root) {

@@ -97,6 +97,16 @@ static int write_map(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_m
            : OPAL_CRYPT_OK == rc ? keep_map(state) : ompi_common_cryptmpio_stored(state, rc, "its map cannot be stored");
 }
 
+int ompi_common_cryptmpio_make(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map)
+{
+    int error = write_map(state, NULL, map);
+
+    if (MPI_SUCCESS == error) {
+        ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
+    }
+    return error;
+}
+
 /* Has nobody made it anew, or written to it? */
 static bool is_as_made(ompi_common_cryptmpio_file_t *state)
 {
@@ -148,10 +158,8 @@ int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_
         error = ompi_common_cryptmpio_join(state, error);
     }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
-        error = NULL == now && !state->making ? write_over_defaults(state, map, &lost) : write_map(state, now, map);
-        if (MPI_SUCCESS == error && state->making) {
-            ompi_common_cryptmpio_posix_maker_unlock(&state->posix);
-        }
+        error = state->making ? ompi_common_cryptmpio_make(state, map)
+                : NULL == now ? write_over_defaults(state, map, &lost) : write_map(state, now, map);
     }
     error = ompi_common_cryptmpio_agree_any(state->fh, error, &lost);
     if (MPI_SUCCESS == error) {

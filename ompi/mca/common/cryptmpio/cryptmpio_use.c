@@ -10,18 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool has_fbtl(const ompio_file_t *fh)
+{
+    const mca_base_component_t *fbtl = fh->f_fbtl_component;
+
+    return NULL != fbtl && 0 == strcmp(fbtl->mca_component_name, "crypt");
+}
+
+bool ompi_common_cryptmpio_could_use(const ompio_file_t *fh) { return !ompi_common_cryptmpio_exposed(fh) && has_fbtl(fh); }
+
 int ompi_common_cryptmpio_usable(const ompi_common_cryptmpio_file_t *state)
 {
-    const mca_base_component_t *fbtl = state->fh->f_fbtl_component;
     opal_crypt_why_t why;
 
+    if (ompi_common_cryptmpio_could_use(state->fh)) {
+        return MPI_SUCCESS;
+    }
     if (ompi_common_cryptmpio_exposed(state->fh)) {
         (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-exposed", "%s", "");
-    } else if (NULL == fbtl || 0 != strcmp(fbtl->mca_component_name, "crypt")) {
+    } else {
         (void) opal_crypt_refuse(&why, OPAL_CRYPT_ERR_CONFIG, "file-failed",
                                  "fbtl/crypt is not selected: leave the parameter fbtl at its default");
-    } else {
-        return MPI_SUCCESS;
     }
     ompi_common_cryptmpio_show(state, &why);
     return MPI_ERR_ACCESS;
@@ -125,7 +134,7 @@ static int is_same_file(ompi_common_cryptmpio_file_t *state)
 
 static int join_root(ompi_common_cryptmpio_file_t *state)
 {
-    if (!state->gives && !ompi_common_cryptmpio_node_met(state)) {      /* else the first process of the node has found it */
+    if (!state->gives && !state->met) {      /* else the first process of the node has found it */
         ompi_common_cryptmpio_posix_find_system(&state->posix);
     }
     int error = is_same_file(state);
@@ -142,26 +151,47 @@ static int forbidden(const ompi_common_cryptmpio_file_t *state)
            : ompi_common_cryptmpio_told(state, opal_crypt_refuse(&why, OPAL_CRYPT_ERR_ACCESS, "file-one-node", "%s", ""), &why);
 }
 
-int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error)
+static void leave_probe(ompi_common_cryptmpio_file_t *state)
 {
-    const bool root = 0 == state->fh->f_rank, writes = state->posix.may_write;
-
-    error = MPI_SUCCESS == error && writes ? forbidden(state) : error;
-    if (MPI_SUCCESS == error) {
-        error = !root ? join_root(state) : writes ? ompi_common_cryptmpio_probe_begin(state) : MPI_SUCCESS;
-    }
-    error = ompi_common_cryptmpio_agree_any(state->fh, error, &state->posix.remote);        /* on any node */
-    if (MPI_SUCCESS == error && writes) {
-        error = ompi_common_cryptmpio_agree(state->fh, root ? MPI_SUCCESS : ompi_common_cryptmpio_probe_lock(state));
-        /* If one process has peers on another node, all have. */
-        if (MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh)) {
-            error = ompi_common_cryptmpio_probe_bytes(state);
-        }
-    }
-    if (root && writes) {
+    if (0 == state->fh->f_rank && state->posix.may_write) {
         (void) state->posix.super.unlock(&state->posix.super, OMPI_CRYPTMPIO_LOCK_PROBE, 1);
     }
-    return MPI_SUCCESS == error && writes && state->posix.remote ? ompi_common_cryptmpio_presence(state) : error;
+}
+
+int ompi_common_cryptmpio_join_begin(ompi_common_cryptmpio_file_t *state, int error)
+{
+    error = MPI_SUCCESS == error && state->posix.may_write ? forbidden(state) : error;
+    if (MPI_SUCCESS == error) {
+        error = 0 != state->fh->f_rank ? join_root(state) : state->posix.may_write ? ompi_common_cryptmpio_probe_begin(state) : MPI_SUCCESS;
+    }
+    error = ompi_common_cryptmpio_agree_any(state->fh, error, &state->posix.remote);        /* on any node */
+    if (MPI_SUCCESS != error) {
+        leave_probe(state);
+    }
+    return error;
+}
+
+int ompi_common_cryptmpio_join_end(ompi_common_cryptmpio_file_t *state, int error)
+{
+    if (!state->posix.may_write) {
+        return error;
+    }
+    if (MPI_SUCCESS == error && 0 != state->fh->f_rank) {
+        error = ompi_common_cryptmpio_probe_lock(state);
+    }
+    error = ompi_common_cryptmpio_agree(state->fh, error);
+    /* If one process has peers on another node, all have. */
+    if (MPI_SUCCESS == error && ompi_common_cryptmpio_apart(state->fh)) {
+        error = ompi_common_cryptmpio_probe_bytes(state);
+    }
+    leave_probe(state);
+    return MPI_SUCCESS == error && state->posix.remote ? ompi_common_cryptmpio_presence(state) : error;
+}
+
+int ompi_common_cryptmpio_join(ompi_common_cryptmpio_file_t *state, int error)
+{
+    error = ompi_common_cryptmpio_join_begin(state, error);
+    return MPI_SUCCESS == error ? ompi_common_cryptmpio_join_end(state, MPI_SUCCESS) : error;
 }
 
 /* ---- the engine ---- */
