@@ -9,7 +9,9 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,6 +22,9 @@
 enum { OTHER_ID = 4711 };
 
 /* ---- what another process does before it connects ---- */
+
+/* `/` once more, with all that is mounted below.  Not in the fixture's directory, which is removed with all that is in it. */
+static char bound[] = "/tmp/ompi-crypt-bound.XXXXXX";
 
 static bool put_ids(const char *path, const char *text)
 {
@@ -48,6 +53,7 @@ static bool other_real_user(void) { return 0 == setresuid(OTHER_ID, 0, 0) && 0 =
 static bool other_group(void) { return 0 == setresgid(OTHER_ID, OTHER_ID, OTHER_ID) && 0 == prctl(PR_SET_DUMPABLE, 1); }
 static bool one_more_group(void) { return 0 == setgroups(1, (const gid_t[]){OTHER_ID}); }
 static bool other_root(void) { return 0 == chroot(fixture_directory); }
+static bool bound_root(void) { return 0 == chroot(bound); }
 static bool no_new_rights(void) { return 0 == prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }
 
 static bool filtered(void)
@@ -163,9 +169,79 @@ static void test_passed_on(void)
     close(fd);
 }
 
+static void bind_root(void)
+{
+    UNIT_REQUIRE(NULL != mkdtemp(bound));
+    if (0 == unshare(CLONE_NEWNS) && 0 == mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
+        UNIT_CHECK(0 == mount("/", bound, NULL, MS_BIND | MS_REC, NULL));
+    }
+}
+
+static void unbind_root(void)
+{
+    (void) umount2(bound, MNT_DETACH);
+    (void) rmdir(bound);
+}
+
+/* A user without capabilities, as jobs have them: /proc/NUMBER/ns and root can be read of one's own processes. */
+static void test_user(void)
+{
+    int status;
+    const pid_t child = 0 == geteuid() ? fork() : -1;
+
+    if (0 == child) {
+        if (0 != setgroups(0, NULL) || !other_group() || !other_user()) {
+            _exit(0);                       /* which this process may not do */
+        }
+        listens();                          /* the kernel has the process that does this */
+        wait_for_tick();
+        UNIT_GROUP("processes of an ordinary user");
+        expect_alike(true, "as it is", unchanged, false);
+        expect_alike(false, "young", unchanged, true);
+        expect_alike(false, "a user namespace", own_users, false);
+        expect_alike(false, "no new privileges", no_new_rights, false);
+        fflush(stdout);
+        _exit(0 != unit_failures);
+    }
+    UNIT_CHECK(child < 0 || (child == waitpid(child, &status, 0) && WIFEXITED(status) && 0 == WEXITSTATUS(status)));
+}
+
+/* What counts is the view of the thread that opens the keystore, not of the first one. */
+static void *in_thread(void *fd)
+{
+    return 0 == unshare(CLONE_FS | CLONE_NEWNS) && opal_crypt_reads_alike(*(int *) fd, opal_crypt_since_boot()) ? fd : NULL;
+}
+
+static void test_thread(void)
+{
+    pthread_t thread;
+    char byte;
+    int wait[2], status;
+    void *found;
+
+    UNIT_GROUP("a thread with mounts of its own");
+    UNIT_REQUIRE(0 == pipe2(wait, O_CLOEXEC));
+    const pid_t child = fork();
+    if (0 == child) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        close(wait[1]);
+        _exit(0 == connect(fd, (const struct sockaddr *) &address, address_bytes) && 0 == read(wait[0], &byte, 1) ? 0 : 1);
+    }
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    wait_for_tick();
+    UNIT_REQUIRE(fd >= 0 && 0 == pthread_create(&thread, NULL, in_thread, &fd) && 0 == pthread_join(thread, &found));
+    UNIT_CHECK(NULL == found);
+    UNIT_CHECK(opal_crypt_reads_alike(fd, opal_crypt_since_boot()));
+    close(wait[0]);
+    close(wait[1]);
+    UNIT_CHECK(child == waitpid(child, &status, 0) && WIFEXITED(status) && 0 == WEXITSTATUS(status));
+    close(fd);
+}
+
 int main(void)
 {
     fixture_begin();
+    bind_root();
     listens();
     wait_for_tick();
     UNIT_GROUP("a process like this one; and one that is too young");
@@ -179,11 +255,15 @@ int main(void)
     expect_alike(false, "another group", other_group, false);
     expect_alike(false, "one more group", one_more_group, false);
     expect_alike(false, "another root", other_root, false);
+    expect_alike(false, "the root directory on another mount", bound_root, false);
     expect_alike(false, "fewer capabilities", fewer_capabilities, false);
     expect_alike(false, "no new privileges", no_new_rights, false);
     expect_alike(false, "a filter of system calls", filtered, false);
+    test_user();
+    test_thread();
     test_passed_on();
     UNIT_GROUP("no connection");
     UNIT_CHECK(!opal_crypt_reads_alike(-1, opal_crypt_since_boot()));
+    unbind_root();
     return unit_done();
 }

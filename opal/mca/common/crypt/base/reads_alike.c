@@ -61,17 +61,23 @@ static bool is_older(int process, uint64_t before)
            && (ticks + 1) * SECOND / (uint64_t) hertz <= before;
 }
 
+/* With its mount: a bind mount of a directory is the same inode, and other things are mounted below. */
 static bool same_object(int process, int self, const char *name)
 {
-    struct stat a, b;
+    const unsigned wanted = STATX_INO | STATX_MNT_ID;
+    struct statx a, b;
 
-    return 0 == fstatat(process, name, &a, 0) && 0 == fstatat(self, name, &b, 0) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return 0 == statx(process, name, 0, wanted, &a) && 0 == statx(self, name, 0, wanted, &b)
+           && wanted == (a.stx_mask & b.stx_mask & wanted)      /* Linux 5.8 */
+           && a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor && a.stx_ino == b.stx_ino
+           && a.stx_mnt_id == b.stx_mnt_id;
 }
 
-/* Read side by side: both have the same lines.  A process that has ended has fewer. */
+/* Read side by side: both have the same lines.  A process that has ended has fewer.  With no_new_privs, either may be in a Landlock
+ * domain, which cannot be seen. */
 static bool same_rights(FILE *its, FILE *own)
 {
-    static const char *const names[] = {"Uid:", "Gid:", "Groups:", "CapEff:", "NoNewPrivs:", "Seccomp"};
+    static const char *const names[] = {"Uid:", "Gid:", "Groups:", "CapEff:", "NoNewPrivs:\t0\n", "Seccomp"};
     char *a = NULL, *b = NULL, *end;
     size_t a_size = 0, b_size = 0, name;
     unsigned found = 0;
@@ -88,7 +94,7 @@ static bool same_rights(FILE *its, FILE *own)
             }
         }
         if (0 == strncmp(b, "NSpid:", 6)) {
-            counts_here = getpid() == strtol(b + 6, &end, 10) && '\n' == *end;
+            counts_here = gettid() == strtol(b + 6, &end, 10) && '\n' == *end;
         }
     }
     free(a);
@@ -137,7 +143,8 @@ bool opal_crypt_reads_alike(int connection, uint64_t before)
         return false;                   /* 0: it has no number here */
     }
     snprintf(name, sizeof(name), "/proc/%ld", (long) peer.pid);
-    const int process = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC), self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int process = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int self = open("/proc/thread-self", O_PATH | O_DIRECTORY | O_CLOEXEC);       /* which opens the files */
     const bool alike = process >= 0 && self >= 0 && is_older(process, before) && same_object(process, self, "ns/mnt")
                        && same_object(process, self, "ns/user") && same_object(process, self, "root")
                        && same_status(process, self) && same_label(process, self);

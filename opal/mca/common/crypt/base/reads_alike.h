@@ -17,8 +17,9 @@
 uint64_t opal_crypt_since_boot(void);
 
 /* Has the process that connected this Unix socket, or listens at its other end, the same user, groups, capabilities, root
- * directory, mount and user namespace, security label and seccomp mode?  It must have begun before the time `before`, from
- * opal_crypt_since_boot, at which the socket did not exist yet.  False, too, if that cannot be found out. */
+ * directory (on the same mount), mount and user namespace, security label and seccomp mode as the calling thread?  It must have begun
+ * before the time `before`, from opal_crypt_since_boot, at which the socket did not exist yet.  False, too, if that cannot be found out,
+ * and for processes with no_new_privs. */
 bool opal_crypt_reads_alike(int connection, uint64_t before);
 
 #pragma GCC visibility pop
