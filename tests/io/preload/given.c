@@ -2,14 +2,17 @@
  * Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
  *
  * Data keys that the first process of a node gives to others: GIVEN_FORGES names what is wrong in each answer.  With GIVEN_TRUSTS,
- * processes believe that all others could read what they can; with GIVEN_MOUNTS, one says that it has this mount namespace.
+ * a process believes that all others could read what it can.  With GIVEN_FORKS, a process that accepts a connection forks one that keeps
+ * it; so the program may do in a thread.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,19 +30,26 @@ bool opal_crypt_reads_alike(int connection, uint64_t before)
     return NULL != getenv("GIVEN_TRUSTS") || real(connection, before);
 }
 
-ssize_t readlink(const char *path, char *text, size_t room)
+int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags)
 {
-    static ssize_t (*real)(const char *, char *, size_t);
-    const char *mounts = getenv("GIVEN_MOUNTS");
+    static int (*real)(int, struct sockaddr *, socklen_t *, int);
+    const pid_t parent = getpid();
+    socklen_t type_bytes = sizeof(int);
+    int fd, type = 0;
 
     if (NULL == real) {
-        *(void **) &real = dlsym(RTLD_NEXT, "readlink");
+        *(void **) &real = dlsym(RTLD_NEXT, "accept4");
     }
-    if (NULL == mounts || 0 != strcmp(path, "/proc/self/ns/mnt") || strlen(mounts) > room) {
-        return real(path, text, room);
+    fd = real(listener, address, bytes, flags);
+    if (fd >= 0 && NULL != getenv("GIVEN_FORKS") && 0 == getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) && SOCK_SEQPACKET == type
+        && 0 == fork()) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (parent == getppid()) {
+            pause();
+        }
+        _exit(0);
     }
-    memcpy(text, mounts, strlen(mounts));
-    return (ssize_t) strlen(mounts);
+    return fd;
 }
 
 ssize_t send(int fd, const void *bytes, size_t count, int flags)

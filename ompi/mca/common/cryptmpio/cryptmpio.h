@@ -66,11 +66,14 @@ typedef struct ompi_common_cryptmpio_file {
     bool inspected;                        /* more than that it is plain had to be found out: there may be locks */
     bool encrypted;                     /* the file is, on every process */
     bool fresh;                         /* this open made its map, from defaults, and nothing is written yet */
-    uint64_t began;                     /* its opening; opal_crypt_since_boot */
-    uint64_t meeting;                   /* cryptmpio_node.c, while it is being opened or made: where the processes of a node meet */
+    /* cryptmpio_node.c, while it is being opened */
+    uint64_t began;                     /* the opening; opal_crypt_since_boot */
+    uint8_t named[OPAL_CRYPT_HASH_BYTES];       /* a hash of `path` as it was at first */
+    uint8_t keystore[OPAL_CRYPT_HASH_BYTES];    /* of what decides which one is asked */
+    uint64_t meeting;                   /* the same on all processes: where those of a node meet */
     int node_fd;                        /* a socket there; -1: none */
     bool gives, given;                  /* the first process of a node with others; one of those, which has not asked the keystore */
-    bool met;                           /* this one has found the first one: both see the file in the same way */
+    bool met;                           /* this process has found the first one, and the kernel says that both see the same files */
     bool making;                        /* by this communicator, whose rank 0 holds the maker's lock */
     bool joined;                        /* other processes have made its map since this open */
     bool untested;                      /* on several nodes: whether they see one another's bytes could not be probed */

@@ -70,16 +70,20 @@ bool ompi_common_cryptmpio_exposed(const ompio_file_t *fh);
 
 /* ---- data keys once a node (cryptmpio_node.c) ---- */
 
+/* Local, before the file is opened any further. */
+void ompi_common_cryptmpio_node_init(ompi_common_cryptmpio_file_t *state);
 /* Local, once rank 0 has told all where to meet: decides which process `gives`, and which is `given`. */
 void ompi_common_cryptmpio_node_begin(ompi_common_cryptmpio_file_t *state, uint64_t meeting);
 /* Local, by all, after an agreement that follows node_begin: a process that is given asks the first one of its node. */
 void ompi_common_cryptmpio_node_ask(ompi_common_cryptmpio_file_t *state);
-/* Local, by all, after an agreement that follows node_ask, about the map that all have: who gives answers with `keys` (NULL: none);
- * who is given fills in its own, or asks its keystore.  *has: there are keys.  The error is this process's alone. */
+/* Local, by all, after an agreement that follows node_ask, about the map that all have.  A process that gives answers with `keys`
+ * (NULL: with none); one that is given gets them there, from it or from the keystore.  *has: there are keys.  The error is this
+ * process's alone. */
 int ompi_common_cryptmpio_node_keys(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys,
                                     bool *has);
-/* Local: nobody gives, or is given.  NULL keys: none. */
+/* Local: this process neither gives any more nor is given; no other one waits for it. */
 void ompi_common_cryptmpio_node_end(ompi_common_cryptmpio_file_t *state);
+/* Are there keys of all encrypted regions?  NULL: none. */
 bool ompi_common_cryptmpio_has_all_keys(const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys);
 
 /* ---- steps of opening, used by set_map too ---- */
@@ -149,9 +153,8 @@ int ompi_common_cryptmpio_repair_copies(ompi_common_cryptmpio_file_t *state, con
  * (`making`), or join the processes that have created it since. */
 int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state);
 
-/* Collective: rank 0 writes the map instead of `now`; NULL: the file is made, or made anew.  `error`: of this process, so far; of a
- * file that is being made: nothing is written. */
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, int error);
+/* Collective: rank 0 writes the map instead of `now`; NULL: the file is made, or made anew. */
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map);
 
 /* After the map in use was replaced, which no stored map leads to any more: nothing is written with it, or read. */
 void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state);
@@ -238,7 +241,7 @@ int ompi_common_cryptmpio_add_regions(ompi_common_cryptmpio_file_t *state, const
 
 /* Collective: keys and MACs of the regions from `old` on, for a map that is the same at every process; *keys is
  * malloc'd, or NULL if none is ours.  `error`: of this process, so far.  The result is not agreed on yet. */
-int ompi_common_cryptmpio_seal_map(ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
+int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
                                    opal_cryptfile_key_t **keys);
 
 /* Collective: the same for a file that this communicator makes, and one ask, which all processes have. */

@@ -7,6 +7,8 @@
  *     rank 0   make map and data key, send | compare, check the MAC | locks | write the map
  *     others                               |                        |       |
  *
+ * Processes that are given keys check the MAC once they have them, before the map is written.
+ *
  * Where rank 0 cannot make it, all do so together (cryptmpio_map.c).
  */
 #include "cryptmpio_internal.h"
@@ -96,7 +98,8 @@ int ompi_common_cryptmpio_made_judge(const ompi_common_cryptmpio_file_t *state, 
     if (OPAL_CRYPT_OK == rc) {
         made->keys = calloc(made->map->region_count, sizeof(*made->keys));
         rc = NULL == made->keys ? OPAL_CRYPT_ERR_MEMORY
-             : asks             ? opal_cryptfile_map_unlock(made->map, ompi_common_cryptmpio_keystore(), made->keys, &why) : OPAL_CRYPT_ERR_ACCESS;
+             : asks             ? opal_cryptfile_map_unlock(made->map, ompi_common_cryptmpio_keystore(), made->keys, &why)
+                                : OPAL_CRYPT_ERR_ACCESS;
         made->verified = OPAL_CRYPT_OK == rc;
         rc = OPAL_CRYPT_ERR_ACCESS == rc ? OPAL_CRYPT_OK : rc;
     }
@@ -116,7 +119,8 @@ int ompi_common_cryptmpio_made_open(ompi_common_cryptmpio_file_t *state, opal_cr
     if (MPI_SUCCESS != error) {
         return error;
     }
-    error = ompi_common_cryptmpio_node_keys(state, made->map, state->given || made->verified ? made->keys : NULL, &made->verified);
+    error = ompi_common_cryptmpio_node_keys(state, made->map, state->given || made->verified ? made->keys : NULL,
+                                            &made->verified);
     error = MPI_SUCCESS == error ? ompi_common_cryptmpio_check_ciphers(made->map, 0, made->verified ? made->keys : NULL) : error;
     error = MPI_SUCCESS == error ? ompi_common_cryptmpio_check_fits(state, made->map) : error;
     error = ompi_common_cryptmpio_join_end(state, error);

@@ -285,7 +285,7 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
     bool asked[OPAL_CRYPTFILE_REGIONS_MAX] = {false};
     opal_cryptfile_map_t *map = NULL, *now = NULL;
     opal_cryptfile_key_t *keys = NULL;
-    bool changed = false, again = false, has = false, gone = false;      /* gone: the map of the engine */
+    bool changed = false, again = false, gone = false;      /* gone: the map of the engine */
     int error = want(state, asks, count, anew, asked, &changed, &now, &map), chosen = MPI_SUCCESS;
 
     if (MPI_SUCCESS != error || !changed) {
@@ -309,18 +309,11 @@ static int add_and_seal(ompi_common_cryptmpio_file_t *state, const uint8_t *asks
         chosen = ompi_common_cryptmpio_error(ompi_common_cryptmpio_choose_geometry(map), 0);
     }
     error = MPI_SUCCESS != error ? error : state->posix.may_write ? ompi_common_cryptmpio_seal_map(state, chosen, map, old, &keys) : MPI_ERR_READ_ONLY;
-    const bool given = state->making && state->given;
-    error = MPI_SUCCESS == error && !given ? ompi_common_cryptmpio_check_ciphers(map, old, keys) : error;
+    error = MPI_SUCCESS == error ? ompi_common_cryptmpio_check_ciphers(map, old, keys) : error;
     error = MPI_SUCCESS == error ? ompi_common_cryptmpio_check_fits(state, map) : error;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        error = state->making ? ompi_common_cryptmpio_node_keys(state, map, keys, &has) : MPI_SUCCESS;
-        if (given && !has) {
-            opal_cryptfile_keys_free(keys, map->region_count);
-            keys = NULL;
-        }
-        error = MPI_SUCCESS == error && given ? ompi_common_cryptmpio_check_ciphers(map, old, keys) : error;
-        error = ompi_common_cryptmpio_store(state, anew ? NULL : now, map, error);
+        error = ompi_common_cryptmpio_store(state, anew ? NULL : now, map);
         gone = anew && MPI_SUCCESS == error;
     }
     opal_cryptfile_map_destroy(now);

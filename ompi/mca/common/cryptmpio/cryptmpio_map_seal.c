@@ -5,8 +5,7 @@
  *
  *     1. for each region, the lowest rank that holds its label draws and wraps
  *        the data key, and makes the MAC; no key is sent unwrapped
- *     2. all fill in wrapped keys and MACs, and verify with their own labels; while a file is made, a process that is given
- *        keys does so with these, before the map is stored
+ *     2. all fill in wrapped keys and MACs, and verify with their own labels
  */
 #include "cryptmpio_internal.h"
 
@@ -187,7 +186,7 @@ static int exchange(const ompi_common_cryptmpio_file_t *state, opal_cryptfile_ma
     return OMPI_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
 }
 
-int ompi_common_cryptmpio_seal_map(ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
+int ompi_common_cryptmpio_seal_map(const ompi_common_cryptmpio_file_t *state, int error, opal_cryptfile_map_t *map, uint32_t old,
                                    opal_cryptfile_key_t **keys)
 {
     int owners[OPAL_CRYPTFILE_REGIONS_MAX];     /* not malloc'd: the others would wait for one without memory */
@@ -201,13 +200,8 @@ int ompi_common_cryptmpio_seal_map(ompi_common_cryptmpio_file_t *state, int erro
     error = MPI_SUCCESS == error ? ompi_common_cryptmpio_told(state, rc, &why) : error;
     error = ompi_common_cryptmpio_agree(state->fh, error);
     if (MPI_SUCCESS == error) {
-        if (count > 0 && state->given) {        /* it has asked its keystore */
-            ompi_common_cryptmpio_node_end(state);
-        } else if (state->making) {
-            ompi_common_cryptmpio_node_ask(state);
-        }
         error = exchange(state, map, owners, mine, count);
-        rc = MPI_SUCCESS != error || (state->making && state->given) ? OPAL_CRYPT_OK : opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
+        rc = MPI_SUCCESS != error ? OPAL_CRYPT_OK : opal_cryptfile_map_unlock(map, ompi_common_cryptmpio_keystore(), *keys, &why);
         if (OPAL_CRYPT_ERR_ACCESS == rc) {      /* we hold none of them */
             opal_cryptfile_keys_free(*keys, map->region_count);
             *keys = NULL;

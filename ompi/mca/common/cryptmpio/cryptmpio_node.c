@@ -6,12 +6,12 @@
  *     first of the node    listen |                  | keystore |               | answer all that have connected, or close
  *     others               -      | nobody is asked  |          | connect, ask  | take keys, or ask the keystore
  *
- * A line is where all processes agree.  Each question is a datagram with a hash of what decides which keystore is asked; each answer one
- * with all keys: for each region | grant 1 | data key 32 |.
+ * A vertical line is an agreement of all processes.  Each question is a datagram with a hash of what decides which keystore is asked;
+ * each answer is one with all keys: for each region | grant 1 | data key 32 |.
  *
- * The kernel says who is at the other end, for both: a process that reads the same files with the same rights could as well read
- * the keystore.  So no process gets a key that the keystore would not have given it, and none takes another key for the keystore's.
- * The keys go from process to process in the kernel's memory, as if from a key file.
+ * Both ends ask the kernel what the other one is: a process that reads the same files with the same rights could as well read
+ * the keystore.  So no process gets a key that the keystore would not have given it, or accepts a map on the word of a process that
+ * lacks the key.  The keys go from process to process in the kernel's memory only.
  */
 #include "cryptmpio_internal.h"
 
@@ -31,6 +31,8 @@
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
 enum { KEY_BYTES = 1 + OPAL_CRYPTFILE_DATA_KEY_BYTES };
+
+#define WAIT_NANOSECONDS UINT64_C(10000000000)
 
 /* ---- which keystore ---- */
 
@@ -60,52 +62,56 @@ static bool hash_keystore(uint8_t hash[OPAL_CRYPT_HASH_BYTES])
 
 /* ---- where processes of a node meet ---- */
 
-static size_t read_link(const char *link, char text[PATH_MAX])
-{
-    ssize_t bytes = readlink(link, text, PATH_MAX);
-
-    return bytes < 0 ? 0 : (size_t) bytes;
-}
-
-/* A socket and its name, which is no file's.  Processes that find one another by it have the file at one path in one
- * mount namespace: what one of them sees of another node's writes, all do. */
+/* A socket and its name, which is no file's: for processes that open the file by one path. */
 static int open_node_socket(const ompi_common_cryptmpio_file_t *state, int first, struct sockaddr_un *address)
 {
-    char mounts[PATH_MAX], root[PATH_MAX];
     const opal_crypt_input_t pieces[] = {{&state->meeting, sizeof(state->meeting)}, {&first, sizeof(first)},
-                                         {mounts, read_link("/proc/self/ns/mnt", mounts)}, {root, read_link("/proc/self/root", root)},
-                                         {state->path, NULL == state->path ? 0 : strlen(state->path)}};
+                                         {state->named, sizeof(state->named)}};
     static const char name[] = "mpicrypt";
     char *path = address->sun_path + 1;
 
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     static_assert(sizeof(name) + OPAL_CRYPT_HASH_BYTES < sizeof(address->sun_path), "the name fits");
     memcpy(path, name, sizeof(name));
-    if (0 == pieces[2].bytes || 0 == pieces[3].bytes || OPAL_CRYPT_OK != opal_crypt_sha256(pieces, 5, (uint8_t *) path + sizeof(name))) {
-        return -1;
-    }
-    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return OPAL_CRYPT_OK != opal_crypt_sha256(pieces, 3, (uint8_t *) path + sizeof(name)) ? -1
+           : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static void close_node(ompi_common_cryptmpio_file_t *state)
+/* A process that this one has forked may have the socket, too: then close() alone would not end the other side's wait. */
+static void hang_up(int fd)
 {
-    if (state->node_fd >= 0) {
-        close(state->node_fd);
-    }
-    state->node_fd = -1;
+    (void) shutdown(fd, SHUT_RDWR);
+    close(fd);
 }
 
 void ompi_common_cryptmpio_node_end(ompi_common_cryptmpio_file_t *state)
 {
-    close_node(state);
+    int fd;
+
+    if (state->node_fd >= 0) {
+        (void) shutdown(state->node_fd, SHUT_RDWR);         /* from now on, nobody can connect */
+        while (state->gives && (fd = accept4(state->node_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+            hang_up(fd);
+        }
+        close(state->node_fd);
+    }
+    state->node_fd = -1;
     state->given = state->gives = false;
+}
+
+void ompi_common_cryptmpio_node_init(ompi_common_cryptmpio_file_t *state)
+{
+    const opal_crypt_input_t path = {state->path, NULL == state->path ? 0 : strlen(state->path)};
+
+    state->node_fd = -1;
+    state->began = opal_crypt_since_boot();
+    (void) opal_crypt_sha256(&path, 1, state->named);       /* if this fails, so does that of the socket's name */
 }
 
 void ompi_common_cryptmpio_node_begin(ompi_common_cryptmpio_file_t *state, uint64_t meeting)
 {
     const int first = ompi_common_cryptmpio_first_here(state->fh, 0);
-    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
-    const bool can = hash_keystore(hash);
+    const bool can = NULL != state->path && hash_keystore(state->keystore);
     struct sockaddr_un address;
 
     ompi_common_cryptmpio_node_end(state);
@@ -117,27 +123,26 @@ void ompi_common_cryptmpio_node_begin(ompi_common_cryptmpio_file_t *state, uint6
         return;
     }
     state->node_fd = open_node_socket(state, first, &address);
-    if (state->node_fd < 0 || 0 != bind(state->node_fd, (const struct sockaddr *) &address, sizeof(address))
-        || 0 != listen(state->node_fd, state->fh->f_size)) {
-        close_node(state);
+    if (state->node_fd >= 0 && (0 != bind(state->node_fd, (const struct sockaddr *) &address, sizeof(address))
+                                || 0 != listen(state->node_fd, state->fh->f_size))) {
+        close(state->node_fd);
+        state->node_fd = -1;
     }
 }
 
-/* If the first one cannot be asked, or has no room for the question, this one asks the keystore. */
+/* If the first one cannot be asked, has no room for the question, or sees other files, this process asks the keystore. */
 void ompi_common_cryptmpio_node_ask(ompi_common_cryptmpio_file_t *state)
 {
-    uint8_t hash[OPAL_CRYPT_HASH_BYTES];
+    const size_t bytes = sizeof(state->keystore);
     struct sockaddr_un address;
 
     if (!state->given) {
         return;
     }
     state->node_fd = open_node_socket(state, ompi_common_cryptmpio_first_here(state->fh, 0), &address);
-    if (state->node_fd < 0 || !hash_keystore(hash) || 0 != connect(state->node_fd, (const struct sockaddr *) &address, sizeof(address))
-        || sizeof(hash) != send(state->node_fd, hash, sizeof(hash), MSG_NOSIGNAL)) {
-        close_node(state);
-    }
-    state->met = state->node_fd >= 0;
+    state->met = state->node_fd >= 0 && 0 == connect(state->node_fd, (const struct sockaddr *) &address, sizeof(address))
+                 && opal_crypt_reads_alike(state->node_fd, state->began)
+                 && (ssize_t) bytes == send(state->node_fd, state->keystore, bytes, MSG_NOSIGNAL);
 }
 
 /* ---- the first one ---- */
@@ -165,21 +170,20 @@ static uint8_t *pack_keys(const opal_cryptfile_map_t *map, const opal_cryptfile_
     return bytes;
 }
 
-/* All whose questions are here hear at least that there is no answer, even if a forked process keeps these sockets open.  Others on
- * this machine can connect, too: they are not answered, but count. */
+/* All questions have arrived.  Other processes of this machine can connect, too: they get no answer, but count. */
 static void answer_all(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, const opal_cryptfile_key_t *keys)
 {
     uint8_t *bytes = ompi_common_cryptmpio_has_all_keys(map, keys) ? pack_keys(map, keys) : NULL;
-    uint8_t own[OPAL_CRYPT_HASH_BYTES], hash[OPAL_CRYPT_HASH_BYTES + 1];
-    const bool can = NULL != bytes && hash_keystore(own);
+    uint8_t hash[OPAL_CRYPT_HASH_BYTES + 1];
+    int fd = -1;
 
-    for (int fd, i = 1; i < state->fh->f_size && (fd = accept4(state->node_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; ++i) {
-        if (can && sizeof(own) == recv(fd, hash, sizeof(hash), 0) && 0 == memcmp(own, hash, sizeof(own))
+    for (int i = 1; NULL != bytes && i < state->fh->f_size
+                    && (fd = accept4(state->node_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; ++i) {
+        if (sizeof(state->keystore) == recv(fd, hash, sizeof(hash), 0) && 0 == memcmp(state->keystore, hash, sizeof(state->keystore))
             && opal_crypt_reads_alike(fd, state->began)) {
             (void) send(fd, bytes, (size_t) map->region_count * KEY_BYTES, MSG_NOSIGNAL);
         }
-        (void) shutdown(fd, SHUT_RDWR);
-        close(fd);
+        hang_up(fd);                    /* what was sent can still be read */
     }
     opal_crypt_secmem_free(bytes);
 }
@@ -220,29 +224,47 @@ static void wipe_keys(const opal_cryptfile_map_t *map, opal_cryptfile_key_t *key
     }
 }
 
-/* The first one may still be agreeing, and need what this process has sent: so messages go on. */
+/* Neither happens if both processes and their memory are sound. */
+static void show_no_keys(const ompi_common_cryptmpio_file_t *state, bool came)
+{
+    opal_crypt_why_t why;
+
+    (void) opal_crypt_refuse(&why, OPAL_CRYPT_OK, "file-node-keys", "%s",
+                             came ? "it sent other keys than those of the file" : "it did not answer in 10 seconds");
+    ompi_common_cryptmpio_show(state, &why);
+}
+
+/* The first one may still be agreeing, and need what this process has sent: so messages go on.  It has all that it needs for an answer;
+ * if it can neither give one nor hang up, this process does without. */
 static bool take_keys(const ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys)
 {
     const size_t count = (size_t) map->region_count * KEY_BYTES;
-    uint8_t *bytes = state->node_fd < 0 ? NULL : opal_crypt_secmem_alloc(count + 1);
+    const uint64_t until = opal_crypt_since_boot() + WAIT_NANOSECONDS;
+    uint8_t *bytes = state->met ? opal_crypt_secmem_alloc(count + 1) : NULL;
     ssize_t got = 0;
+    bool late = false;
 
-    while (NULL != bytes && (got = recv(state->node_fd, bytes, count + 1, MSG_DONTWAIT)) < 0
+    while (NULL != bytes && !late && (got = recv(state->node_fd, bytes, count + 1, MSG_DONTWAIT)) < 0
            && (EAGAIN == errno || EINTR == errno)) {
         opal_progress();
+        late = opal_crypt_since_boot() >= until;
     }
-    const bool good = NULL != bytes && got == (ssize_t) count && opal_crypt_reads_alike(state->node_fd, state->began);
-    const int rc = good ? unpack_keys(map, bytes, keys) : OPAL_CRYPT_ERR_ACCESS;
+    const int rc = NULL == bytes || got <= 0 ? OPAL_CRYPT_ERR_ACCESS
+                   : got != (ssize_t) count  ? OPAL_CRYPT_ERR_AUTH : unpack_keys(map, bytes, keys);
     opal_crypt_secmem_free(bytes);
     if (OPAL_CRYPT_OK != rc) {
-        opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, ompi_common_cryptmpio_stream, "fs:crypt: %s: no keys from the first process of this node%s",
-                            state->path, OPAL_CRYPT_ERR_AUTH == rc ? ", but others" : "");
+        opal_output_verbose(OPAL_CRYPTPROC_SAY_PEERS, ompi_common_cryptmpio_stream,
+                            "fs:crypt: %s: no keys from the first process of this node", state->path);
         wipe_keys(map, keys);
+    }
+    if (OPAL_CRYPT_ERR_AUTH == rc || (got < 0 && late)) {
+        show_no_keys(state, got > 0);
     }
     return OPAL_CRYPT_OK == rc;
 }
 
-int ompi_common_cryptmpio_node_keys(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys, bool *has)
+int ompi_common_cryptmpio_node_keys(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *map, opal_cryptfile_key_t *keys,
+                                    bool *has)
 {
     opal_crypt_why_t why = {.topic = NULL};
     int rc = OPAL_CRYPT_OK;

@@ -7,7 +7,6 @@
  */
 #include "cryptmpio_internal.h"
 
-#include "opal/mca/common/crypt/base/reads_alike.h"
 #include "opal/mca/common/crypt/base/secmem.h"
 #include "ompi/mca/common/cryptmpi/cryptmpi.h"
 
@@ -180,9 +179,10 @@ static bool is_scan(const file_scan_t *scan)
     return is;
 }
 
-/* Of each copy, whether one can verify it, and whether one refuses it.  UNSURE: the first process of a node has not verified
- * all copies with all their keys; and there are others, which are given keys and have not looked. */
-enum { UNSURE = 2 * OPAL_CRYPTFILE_COPIES, GIVEN, SEEN };
+/* Of each copy, whether a process can verify it, and whether one refuses it.  UNSURE: the first process of a node has not verified
+ * all copies with all their keys.  GIVEN: there are processes that are given keys, and have not tried to verify any.
+ * MADE, MADE_NONE: rank 0 has made the map of a new file, or none; that map is the copy in the attribute, and there is no other. */
+enum { UNSURE = 2 * OPAL_CRYPTFILE_COPIES, GIVEN, SEEN, MADE = 2 * OPAL_CRYPTFILE_COPY_PLACE_0, MADE_NONE };
 
 /* What a process knows of a file that is being opened. */
 typedef struct file_findings {
@@ -255,7 +255,19 @@ static int judge_mine(const ompi_common_cryptmpio_file_t *state, bool asks, file
         findings->seen[2 * i] = findings->states[i].verified;
         findings->seen[2 * i + 1] = findings->states[i].refused;
     }
+    if (OMPI_CRYPTMPIO_SCAN_NEW == scan->kind) {
+        findings->seen[MADE] = NULL != made->map;
+        findings->seen[MADE_NONE] = NULL == made->map;
+    }
     return error;
+}
+
+/* What follows for a new file depends on its map: all must have received one, or none. */
+static int agree_on_seen(const ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings, int count)
+{
+    error = ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, count);
+    return MPI_SUCCESS == error && OMPI_CRYPTMPIO_SCAN_NEW == findings->scan.kind && 0 != findings->seen[MADE]
+                   && 0 != findings->seen[MADE_NONE] ? MPI_ERR_INTERN : error;
 }
 
 /* What this process can verify of an encrypted file's copies; agreed on.  Those that are given keys leave it to the first process of
@@ -263,7 +275,7 @@ static int judge_mine(const ompi_common_cryptmpio_file_t *state, bool asks, file
 static int judge_together(ompi_common_cryptmpio_file_t *state, int error, file_findings_t *findings)
 {
     const file_scan_t *scan = &findings->scan;
-    const bool given = state->given && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0);
+    const bool given = state->given;
 
     if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
         error = ompi_common_cryptmpio_usable(state);
@@ -271,7 +283,7 @@ static int judge_together(ompi_common_cryptmpio_file_t *state, int error, file_f
     error = MPI_SUCCESS == error ? judge_mine(state, !given, findings) : error;
     findings->seen[UNSURE] = state->gives && (state->node_fd < 0 || !is_sure(findings->states));
     findings->seen[GIVEN] = given;
-    error = ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, SEEN);
+    error = agree_on_seen(state, error, findings, SEEN);
     if (MPI_SUCCESS != error || 0 == findings->seen[UNSURE] || 0 == findings->seen[GIVEN]) {
         return error;
     }
@@ -280,7 +292,7 @@ static int judge_together(ompi_common_cryptmpio_file_t *state, int error, file_f
         opal_cryptfile_copy_free(&findings->states[i]);
     }
     error = given ? judge_mine(state, true, findings) : MPI_SUCCESS;
-    return ompi_common_cryptmpio_agree_values(state->fh, error, findings->seen, UNSURE);
+    return agree_on_seen(state, error, findings, UNSURE);
 }
 
 /* Long copies follow, in the sizes that rank 0 found and all know. */
@@ -295,6 +307,12 @@ static int hand_out_copies(ompi_common_cryptmpio_file_t *state, file_findings_t 
         }
     }
     return judge_together(state, error, findings);
+}
+
+/* A new file, and rank 0 has made its map? */
+static bool has_made(const file_scan_t *scan)
+{
+    return OMPI_CRYPTMPIO_SCAN_NEW == scan->kind && scan->sizes[OPAL_CRYPTFILE_COPY_ATTRIBUTE] > 0;
 }
 
 /* Broadcast rank 0's findings; each process judges the copies of the map, and all agree on what any has `seen`. */
@@ -313,7 +331,7 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, file_findings_t *findin
         error = unpack_copies(scan, &found) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     }
     error = MPI_SUCCESS == error ? compare(state, &wanted, scan) : error;
-    if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || OMPI_CRYPTMPIO_SCAN_NEW == scan->kind)) {
+    if (MPI_SUCCESS == error && (OMPI_CRYPTMPIO_SCAN_ENCRYPTED == scan->kind || has_made(scan))) {
         ompi_common_cryptmpio_node_begin(state, scan->meeting);
         if (state->gives && 0 != state->fh->f_rank) {       /* drops old pages before others of the node read */
             ompi_common_cryptmpio_posix_find_system(&state->posix);
@@ -326,8 +344,17 @@ static int hand_out(ompi_common_cryptmpio_file_t *state, file_findings_t *findin
     return MPI_SUCCESS == error ? hand_out_copies(state, findings) : error;
 }
 
-/* Rank 0 keeps the maker's lock if the file is ours to create, from the `defaults` or a map that follows; all ranks know.  `error`: of this process, so far.  A file
- * that is plain, and meant to be, needs nothing more than that all know it. */
+static void drop_copies(file_scan_t *scan)
+{
+    for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
+        free(scan->copies[i]);
+        scan->copies[i] = NULL;
+        scan->sizes[i] = 0;
+    }
+}
+
+/* Rank 0 keeps the maker's lock if the file is ours to create, from the `defaults` or a map that follows; all ranks know.  `error`:
+ * of this process, so far.  A file that is plain, and meant to be, needs nothing more than that all know it. */
 static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, bool defaults, file_findings_t *findings)
 {
     file_scan_t *scan = &findings->scan;
@@ -336,6 +363,9 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, bool d
     if (0 == state->fh->f_rank && MPI_SUCCESS == error) {
         ompi_common_cryptmpio_scan(state, scan);
         opal_crypt_random(&scan->meeting, sizeof(scan->meeting));
+        if (OMPI_CRYPTMPIO_SCAN_NEW == scan->kind) {        /* an attribute that was left behind is not its map */
+            drop_copies(scan);
+        }
         if (defaults && OMPI_CRYPTMPIO_SCAN_NEW == scan->kind) {
             ompi_common_cryptmpio_made_begin(scan, &findings->states[OPAL_CRYPTFILE_COPY_ATTRIBUTE]);
         }
@@ -363,8 +393,8 @@ static int scan_and_share(ompi_common_cryptmpio_file_t *state, int error, bool d
 
 static void forget(file_findings_t *findings)
 {
+    drop_copies(&findings->scan);
     for (int i = 0; i < OPAL_CRYPTFILE_COPIES; ++i) {
-        free(findings->scan.copies[i]);
         opal_cryptfile_copy_free(&findings->states[i]);
     }
 }
@@ -417,7 +447,8 @@ static int open_encrypted(ompi_common_cryptmpio_file_t *state, file_findings_t *
     }
     if (MPI_SUCCESS == error) {
         chosen = &findings->states[best];
-        error = ompi_common_cryptmpio_node_keys(state, chosen->map, state->given || chosen->verified ? chosen->keys : NULL, &chosen->verified);
+        error = ompi_common_cryptmpio_node_keys(state, chosen->map, state->given || chosen->verified ? chosen->keys : NULL,
+                                                &chosen->verified);
         error = ompi_common_cryptmpio_use(state, chosen->map, chosen->verified ? chosen->keys : NULL, error);
         if (!chosen->verified) {
             opal_cryptfile_keys_free(chosen->keys, 0);
@@ -471,6 +502,7 @@ int ompi_common_cryptmpio_scan_again(ompi_common_cryptmpio_file_t *state)
         state->joined = true;
         error = open_encrypted(state, &findings);
     }
+    ompi_common_cryptmpio_node_end(state);
     forget(&findings);
     return error;
 }
@@ -486,12 +518,11 @@ int ompi_common_cryptmpio_open(ompio_file_t *fh, const char *filename, int amode
         return ompi_common_cryptmpio_agree(fh, MPI_ERR_NO_MEM);
     }
     *made = none;
-    made->node_fd = -1;
-    made->began = opal_crypt_since_boot();
     wishes(filename, info, &findings.scan);
     findings.scan.require = require;
     ompi_common_cryptmpio_posix_init(&made->posix, fh->fd, 0 == (amode & MPI_MODE_RDONLY));
     made->path = absolute_name(filename);
+    ompi_common_cryptmpio_node_init(made);
     int error = scan_and_share(made, rc, true, &findings);
     if (MPI_SUCCESS == error) {
         error = act(made, &findings);

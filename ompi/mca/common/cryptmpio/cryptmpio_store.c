@@ -150,13 +150,11 @@ void ompi_common_cryptmpio_close_regions(ompi_common_cryptmpio_file_t *state)
     }
 }
 
-int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map, int error)
+int ompi_common_cryptmpio_store(ompi_common_cryptmpio_file_t *state, const opal_cryptfile_map_t *now, const opal_cryptfile_map_t *map)
 {
+    int error = state->making ? ompi_common_cryptmpio_join(state, MPI_SUCCESS) : MPI_SUCCESS;
     bool lost = false;
 
-    if (state->making) {
-        error = ompi_common_cryptmpio_join(state, error);
-    }
     if (MPI_SUCCESS == error && 0 == state->fh->f_rank) {
         error = state->making ? ompi_common_cryptmpio_make(state, map)
                 : NULL == now ? write_over_defaults(state, map, &lost) : write_map(state, now, map);
