@@ -7,10 +7,13 @@
  *   begun map FILE OUT    open a new file, give it a map, write, close
  *   begun use FILE OUT    open it, new or empty, write, close; and read
  *   begun read FILE OUT   read what these two wrote
+ *   begun left FILE OUT FROM   as map, but before it has one, it gets the attribute of FROM: of a maker that was killed
  */
 #include "mt.h"
 
 #include "mpi_crypt.h"
+
+#include <sys/xattr.h>
 
 enum { BYTES = 1000 };
 
@@ -42,6 +45,15 @@ static int give_map(MPI_File f)
     MT_MPI(MPI_Info_free(&info));
     MT_MPI(MPI_Type_free(&type));
     return rc;
+}
+
+static void leave_attribute(const char *from, const char *to)
+{
+    static char map[65536];
+    const ssize_t bytes = 0 == mt_rank ? getxattr(from, "user.mpicrypt.map", map, sizeof(map)) : 0;
+
+    MT_CHECK(0 != mt_rank || (bytes > 0 && 0 == setxattr(to, "user.mpicrypt.map", map, (size_t) bytes, 0)), "the attribute of %s", from);
+    MT_MPI(MPI_Barrier(MPI_COMM_WORLD));
 }
 
 static void fill_bytes(unsigned char *bytes)
@@ -90,7 +102,11 @@ int main(int argc, char **argv)
     }
     int rc = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &f);
     if (MPI_SUCCESS == came("open", rc)) {
-        if (0 == strcmp(mode, "map")) {
+        if (0 == strcmp(mode, "left")) {
+            MT_CHECK(argc >= 5, "usage");
+            leave_attribute(argv[4], path);
+        }
+        if (0 == strcmp(mode, "map") || 0 == strcmp(mode, "left")) {
             (void) came("map", give_map(f));
         }
         (void) write_it(f);

@@ -25,6 +25,12 @@ here() { echo "$CASE_DIR/$1"; }
 nothing=8192                    # the bytes of a file that was made, and is empty
 encrypted() { [ "$(head -c 9 file | tail -c 8)" = MPICRYPT ]; }
 
+echo "--- a maker that was killed left its attribute after the file was opened without a label"
+must begun map "$(here made)" "$(here out)"
+must run_io 2 "$program" left "$(here file)" "$(here out)" "$(here made)"
+came out "open 0" "map 0" "write 0" "close 0"
+encrypted || fail "the file is plain"
+
 for how in kill full; do
     [ $how = full ] && ranks=2 || ranks=1
     echo "--- a map in the place of that of the defaults: $how"
