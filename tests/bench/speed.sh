@@ -8,8 +8,8 @@
 #     rate        the same on links of 10 Gb/s
 #     cubic       as on most clusters: TCP with cubic, on links of 10, 25 and 40 Gb/s
 #                 and without a limit
-#     ucx         ucx over tcp
-#     cm          cm over libfabric's tcp;ofi_rxm, with cubic
+#     ucx         ucx over tcp, with cubic; also with other parts, segments and depths
+#     cm          the same over libfabric's tcp;ofi_rxm
 #     schemes     the papers' ablation: naive, pipe, threads, both
 #     no-crypto   compared with a build that copies instead of sealing
 #
@@ -151,21 +151,33 @@ if wanted cubic; then
     done
     sysctl -qw net.ipv4.tcp_congestion_control="$control"
 fi
-if wanted ucx; then
+# fabric HOST TITLE: ping-pong and windows with cubic, and segments and first parts of other sizes.
+fabric() {
+    local host=$1 control columns=(naive,bare,crypt) size
+    control=$(sysctl -n net.ipv4.tcp_congestion_control)
+    sysctl -qw net.ipv4.tcp_congestion_control=cubic
+    trap 'vcluster down >/dev/null 2>&1; sysctl -qw net.ipv4.tcp_congestion_control=$control' EXIT
     fresh_cluster
+    for size in 32768 65536 262144; do
+        columns+=("chunk-$size pml=crypt pml_crypt_chunk_size=$size")
+    done
+    for size in 32768 131072 262144; do
+        columns+=("min-$size pml=crypt pml_crypt_chop_min=$size")
+    done
+    bench "$host" pingpong --host "$host" --size "$sizes" --schemes "${columns[@]}"
+    table "$host: $2" "$SAVE/$host.csv"
+    bench "$host-window" pairs --host "$host" --pairs 2 --window 64 --size 4K,64K,1M,4M --schemes naive,bare,crypt
+    table "$host: two pairs, windows of 64 messages" "$SAVE/$host-window.csv"
+    sysctl -qw net.ipv4.tcp_congestion_control="$control"
+}
+if wanted ucx; then
     export OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any UCX_TLS=tcp,self UCX_NET_DEVICES=eth0
-    bench ucx pingpong --host ucx --size "$sizes" --schemes naive,crypt
-    table "ucx over tcp" "$SAVE/ucx.csv" 1.30 1.30 1.30 1.30 1.30 1.30 1.30 1.30
+    fabric ucx "UCX's tcp"
     unset OMPI_MCA_pml_ucx_tls OMPI_MCA_pml_ucx_devices UCX_TLS UCX_NET_DEVICES
 fi
 if wanted cm; then
-    fresh_cluster
-    for node in node0 node1; do
-        vcluster net $node sysctl -qw net.ipv4.tcp_congestion_control=cubic
-    done
     export OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='tcp;ofi_rxm'
-    bench cm pingpong --host cm --size "$sizes" --schemes naive,crypt
-    table "cm over tcp;ofi_rxm" "$SAVE/cm.csv"
+    fabric cm "libfabric's tcp;ofi_rxm"
     unset OMPI_MCA_mtl OMPI_MCA_mtl_ofi_provider_include
 fi
 if wanted schemes; then
