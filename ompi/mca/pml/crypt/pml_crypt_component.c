@@ -22,7 +22,10 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/runtime/mpiruntime.h"
 
-enum { LOCAL_INLINE = 4096 };           /* copying more costs more than a second message */
+enum {
+    LOCAL_INLINE = 4096,                /* copying more costs more than a second message */
+    MTL_SEGMENT = 262144
+};
 
 static int component_register(void);
 static int component_open(void);
@@ -128,6 +131,15 @@ static bool bounds_hold(ompi_pml_crypt_params_t *p)
     return true;
 }
 
+/* Over an MTL each segment takes a rendezvous of its own, which short ones would not be worth (docs/design/014-figures.rst).
+ * Other processes may have segments of another size. */
+static void fit_segments(ompi_pml_crypt_params_t *p)
+{
+    if (ompi_pml_crypt.mtl && !ompi_pml_crypt_is_set("ompi", "pml", "crypt", "chunk_size")) {
+        p->chunk_size = MTL_SEGMENT;
+    }
+}
+
 /* Adapt to the host.  How many bits of a tag it compares follows from its pml_max_tag: with cm
  * it depends on the MTL and, with libfabric, on the provider. */
 static bool fit_host(const mca_pml_base_module_t *host)
@@ -183,6 +195,7 @@ static mca_pml_base_module_t *start(const mca_pml_base_module_t *host, bool mpi_
     if (ompi_pml_crypt_fault_tolerant() || !fit_host(host)) {
         return NULL;
     }
+    fit_segments(p);
     if (!bounds_hold(p) || !ompi_pml_crypt_cut_start()) {
         return NULL;
     }

@@ -185,7 +185,7 @@ static void host_leave(host_t *host)
 
 /* ---- over TCP and UDP: not by auto ---- */
 
-static bool set_by_somebody(const char *project, const char *framework, const char *component, const char *name)
+bool ompi_pml_crypt_is_set(const char *project, const char *framework, const char *component, const char *name)
 {
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
     int index = mca_base_var_find(project, framework, component, name);
@@ -197,7 +197,7 @@ static bool set_by_somebody(const char *project, const char *framework, const ch
 /* By default pml/ucx looks for devices itself; these parameters may name any network. */
 static bool ucx_is_told(void)
 {
-    return set_by_somebody("opal", "opal_common", "ucx", "tls") || set_by_somebody("opal", "opal_common", "ucx", "devices");
+    return ompi_pml_crypt_is_set("opal", "opal_common", "ucx", "tls") || ompi_pml_crypt_is_set("opal", "opal_common", "ucx", "devices");
 }
 
 /* A provider of libfabric: "core;layer".  A layer alone may use any core. */

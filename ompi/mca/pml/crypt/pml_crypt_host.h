@@ -13,6 +13,7 @@
 /* `name`: the host that is wanted; on return, the one that was loaded. */
 mca_pml_base_module_t *ompi_pml_crypt_host_load(const char **name, bool progress_threads, bool mpi_threads);
 int ompi_pml_crypt_host_finalize(void);
+bool ompi_pml_crypt_is_set(const char *project, const char *framework, const char *component, const char *name);    /* a parameter */
 void ompi_pml_crypt_limits_ucx_raise(void); /* before host_load; restore after it */
 void ompi_pml_crypt_limits_ucx_restore(const char *host);
 bool ompi_pml_crypt_limits_ucx_raised(void);

@@ -12,7 +12,6 @@
 
 #include <string.h>
 
-#include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/btl/base/base.h"
 
 #if OMPI_MAJOR_VERSION >= 5
@@ -22,20 +21,11 @@ static const char shared_memory[] = "vader";
 #endif
 enum { ENOUGH = 4096 + 512 };       /* the host's header, ours, and some more */
 
-static bool set_by_nobody(void)
-{
-    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_MAX;
-    int index = mca_base_var_find("opal", "btl", shared_memory, "eager_limit");
-
-    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, NULL, &source, NULL)
-           && MCA_BASE_VAR_SOURCE_DEFAULT == source;
-}
-
 void ompi_pml_crypt_limits_raise(void)
 {
     mca_btl_base_selected_module_t *item;
 
-    if (!mca_base_framework_is_open(&opal_btl_base_framework) || !set_by_nobody()) {
+    if (!mca_base_framework_is_open(&opal_btl_base_framework) || ompi_pml_crypt_is_set("opal", "btl", shared_memory, "eager_limit")) {
         return;
     }
     OPAL_LIST_FOREACH(item, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
