@@ -221,7 +221,7 @@ run_mpi() {
             after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
         elif [ "$arg" = @ACCEL@ ]; then # buffers are in the memory of a pretended accelerator
             place=$(pretended_accelerator)
-            export OMPI_MCA_accelerator=pretend OMPI_MCA_mca_base_component_path=$place:$OMPI_MCA_mca_base_component_path
+            export OMPI_MCA_accelerator=cuda OMPI_MCA_mca_base_component_path=$place:$OMPI_MCA_mca_base_component_path
             after+=(-x LD_PRELOAD="$place/gate.so")
         elif [ "$arg" = @PLAIN@ ]; then # the control: Open MPI as it is
             pml=ob1

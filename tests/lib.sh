@@ -183,7 +183,7 @@ internal_program() {
 # internal_flags DIRECTORY: those that a component there is compiled with.
 internal_flags() { ( cd "$1" && printf 'include Makefile\nshow:\n\t@echo $(DEFS) $(CPPFLAGS)\n' | make -s -f - show | tail -n 1 ) }
 
-# pretended_accelerator: accelerator/pretend, and what is preloaded into programs whose buffers are to be in its memory
+# pretended_accelerator: the pretended accelerator, and what is preloaded into programs whose buffers are to be in its memory
 # (tests/mpi/accel), made once; prints their directory.
 pretended_accelerator() {
     local from=$SRC/tests/mpi/accel place=$VARIANT_DIR/tests/accel flags header
@@ -195,7 +195,7 @@ pretended_accelerator() {
         python3 -B "$from/gate.py" "$header" > "$place/calls.h" || exit
         cd "$BUILD/ompi/mca/pml/crypt"  # where -I$(top_srcdir) and the like are right
         eval "flags=($(internal_flags .))"
-        must in_variant mpicc -O2 -Wall -shared -fPIC "${flags[@]}" -o "$place/mca_accelerator_pretend.so" "$from/accelerator.c" -lopen-pal
+        must in_variant mpicc -O2 -Wall -shared -fPIC "${flags[@]}" -o "$place/mca_accelerator_cuda.so" "$from/accelerator.c" -lopen-pal
         must in_variant mpicc -O2 -Wall -Wno-deprecated-declarations -shared -fPIC -I"$place" -o "$place/gate.so" "$from/gate.c"
     ) 6>"$place/lock" >&2 || exit
     echo "$place"

@@ -10,10 +10,16 @@
 #define DEVICE_ADDRESS ((char *) 0x500000000000)
 #define DEVICE_BYTES   ((size_t) 1 << 30)
 #define DEVICE_ALIAS   ((char *) 0x510000000000)
+#define DEVICE_SECOND  (DEVICE_BYTES / 2)       /* from here on it is device 1's; before, device 0's */
 
 static inline int on_device(const void *address)
 {
     return (const char *) address >= DEVICE_ADDRESS && (const char *) address < DEVICE_ADDRESS + DEVICE_BYTES;
+}
+
+static inline int device_of(const void *address)
+{
+    return (size_t) ((const char *) address - DEVICE_ADDRESS) >= DEVICE_SECOND;
 }
 
 static inline char *alias_of(const void *address)

@@ -3,10 +3,12 @@
  *
  * Messages and collectives from and to the memory of an accelerator (device.h), which a processor that touches it dies of:
  * short ones and long ones, of types with gaps and without, by absolute addresses, in a ring.  With REMAINS in the
- * environment nothing of what was sent may be in this process after MPI_Finalize.
+ * environment nothing of what was sent may be in this process after MPI_Finalize; with TWO only long messages are tried, of two
+ * devices, and of a thread that has no context.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +136,40 @@ static void collectives(size_t n)
     check(DEVICE_ALIAS, block, 1, 1, "broadcast");
 }
 
+static void *wait_there(void *requests)
+{
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    return NULL;
+}
+
+/* A message to each neighbor from the memory of each device, while device `now` is the current one; `other`: a thread of which the
+ * accelerator knows nothing waits for them. */
+static void two_devices(int now, int other)
+{
+    enum { LONG = 3000001 };
+    const int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
+    MPI_Request requests[4];
+    pthread_t thread;
+
+    setenv("DEVICE_CURRENT", now ? "1" : "0", 1);
+    for (size_t d = 0; d < 2; d++) {
+        fill(DEVICE_ALIAS + d * DEVICE_SECOND, LONG, rank + (int) d);
+        memset(DEVICE_ALIAS + d * DEVICE_SECOND + ROOM, 0, LONG);
+        MPI_Irecv(DEVICE_ADDRESS + d * DEVICE_SECOND + ROOM, LONG, MPI_BYTE, from, (int) d, MPI_COMM_WORLD, &requests[d]);
+    }
+    for (size_t d = 0; d < 2; d++) {
+        MPI_Isend(DEVICE_ADDRESS + d * DEVICE_SECOND, LONG, MPI_BYTE, to, (int) d, MPI_COMM_WORLD, &requests[2 + d]);
+    }
+    if (!other || 0 != pthread_create(&thread, NULL, wait_there, requests)) {
+        wait_there(requests);
+    } else {
+        pthread_join(thread, NULL);
+    }
+    for (size_t d = 0; d < 2; d++) {
+        check(DEVICE_ALIAS + d * DEVICE_SECOND + ROOM, LONG, 1, from + (int) d, d ? "from device 1" : "from device 0");
+    }
+}
+
 /* What was sent, anywhere but in the user's buffers. */
 static void remains(void)
 {
@@ -146,7 +182,7 @@ static void remains(void)
         unsigned run = 0, last = 0, step;
 
         if (2 != sscanf(line, "%lx-%lx r", &first, &end) || NULL == strstr(line, " r") || NULL != strstr(line, "[v")
-            || on_device((char *) first) || (char *) first == DEVICE_ALIAS) {
+            || on_device((char *) first) || on_device((char *) first - DEVICE_ALIAS + DEVICE_ADDRESS)) {
             continue;
         }
         for (const unsigned char *at = (unsigned char *) first + 1; at < (unsigned char *) end; at++) {
@@ -167,18 +203,21 @@ int main(int argc, char **argv)
 {
     static const size_t lengths[] = {0, 1, 8, 255, 256, 4000, 4097, 65536, 65537, 200000, 1048577, ROOM - 3};
     const int fd = memfd_create("device", 0);
-    int all = 0;
+    int all = 0, provided;
 
-    if (fd < 0 || 0 != ftruncate(fd, 3 * (off_t) ROOM)
-        || DEVICE_ADDRESS != mmap(DEVICE_ADDRESS, 3 * (size_t) ROOM, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0)
-        || DEVICE_ALIAS != mmap(DEVICE_ALIAS, 3 * (size_t) ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)) {
+    if (fd < 0 || 0 != ftruncate(fd, (off_t) DEVICE_BYTES)
+        || DEVICE_ADDRESS != mmap(DEVICE_ADDRESS, DEVICE_BYTES, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0)
+        || DEVICE_ALIAS != mmap(DEVICE_ALIAS, DEVICE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)) {
         perror("device");
         return 2;
     }
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, NULL != getenv("TWO") ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+    for (int i = 0; i < 4 && NULL != getenv("TWO"); i++) {
+        two_devices((i + 1) / 2 % 2, i == 3);           /* 0, 1, 1, 0: when 0 is current again, there are streams of both */
+    }
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) && NULL == getenv("TWO"); i++) {
         a_ring(lengths[i]);
         collectives(lengths[i]);
     }

@@ -321,6 +321,8 @@ static inline size_t ompi_common_cryptmpi_bytes(const ompi_datatype_t *type, siz
 
 /* The address of the first byte if the elements are contiguous and in memory of the host, else NULL. */
 OMPI_DECLSPEC void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count);
+/* The same for memory of an accelerator, from 5.0 on. */
+OMPI_DECLSPEC char *ompi_common_cryptmpi_device_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count);
 
 /* Packed bytes [offset, offset + bytes) of the buffer, from or to `packed`. */
 OMPI_DECLSPEC int ompi_common_cryptmpi_pack(const void *buffer, size_t count, ompi_datatype_t *type,
@@ -348,6 +350,13 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_device_start(void);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_device_has(const void *address);
 OMPI_DECLSPEC int ompi_common_cryptmpi_device_refuse(const void *buffer);
 void ompi_common_cryptmpi_device_convertor(struct opal_convertor_t *convertor);
+/* A piece of a long message.  The result, if not NULL, is a copy that goes on meanwhile, if `pinned`: pass it to done()
+ * until that returns true.  A copy that fails, or does not end, ends the job. */
+OMPI_DECLSPEC void *ompi_common_cryptmpi_device_copy(void *to, const void *from, size_t bytes, bool to_device, bool pinned);
+OMPI_DECLSPEC bool ompi_common_cryptmpi_device_done(void *copy);
+/* Lock memory of the host, in whole pages, for copies from or to there; false: it is not locked. */
+OMPI_DECLSPEC bool ompi_common_cryptmpi_device_pin(const void *device, void *memory, size_t bytes);
+OMPI_DECLSPEC void ompi_common_cryptmpi_device_unpin(void *memory);
 
 /* Is this in the memory of an accelerator?  Costs nothing on a machine without one. */
 static inline bool ompi_common_cryptmpi_on_device(const void *address)

@@ -48,8 +48,10 @@ typedef mca_pml_base_component_2_1_0_t ompi_common_cryptmpi_pml_component_t;
 #    define OMPI_COMMON_CRYPTMPI_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
 #    if OMPI_MAJOR_VERSION >= 6
 #        define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
+#        define ompi_common_cryptmpi_create_event(device, event) opal_accelerator.create_event(device, event, false)
 #    else
 #        define OMPI_COMMON_CRYPTMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#        define ompi_common_cryptmpi_create_event opal_accelerator.create_event
 #    endif
 
 typedef opal_atomic_int32_t ompi_common_cryptmpi_atomic32_t;

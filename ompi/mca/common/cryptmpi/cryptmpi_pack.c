@@ -29,13 +29,24 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/datatype/opal_datatype_internal.h"
 
+static inline char *contiguous_at(const void *buffer, const ompi_datatype_t *type, size_t count)
+{
+    return opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) (count < 2 ? count : 2))
+               ? (char *) buffer + type->super.true_lb : NULL;
+}
+
 void *ompi_common_cryptmpi_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count)
 {
-    char *first = (char *) buffer + type->super.true_lb;
+    char *first = contiguous_at(buffer, type, count);
 
-    return opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) (count < 2 ? count : 2))
-                   && !ompi_common_cryptmpi_on_device(first)
-               ? first : NULL;
+    return NULL == first || ompi_common_cryptmpi_on_device(first) ? NULL : first;
+}
+
+char *ompi_common_cryptmpi_device_contiguous(const void *buffer, const ompi_datatype_t *type, size_t count)
+{
+    char *first = contiguous_at(buffer, type, count);
+
+    return OMPI_COMMON_CRYPTMPI_ACCELERATOR && NULL != first && ompi_common_cryptmpi_on_device(first) ? first : NULL;
 }
 
 enum { LARGEST = 64 };                  /* bytes: longer than any predefined element */

@@ -70,6 +70,7 @@ typedef struct ompi_pml_crypt_state {
     ompi_common_cryptmpi_atomic32_t outstanding;    /* chopped sends that are not finished */
     opal_crypt_team_t *team; /* NULL: one thread does it all */
     ompi_pml_crypt_line_t sealing, opening;
+    ompi_pml_crypt_line_t fetching, landing;        /* copies from, and to, the memory of accelerators */
     uint64_t active;                /* messages that began or ended, roughly: only a change of it matters */
     struct ompi_pml_crypt_request *made;    /* all requests that the free list ever made */
     struct {                        /* lengths of lists that are private to other files; read without their locks */
@@ -191,6 +192,7 @@ int ompi_pml_crypt_team_start(void);
 void ompi_pml_crypt_team_stop(void);         /* workers finish what they have; it is not collected */
 void ompi_pml_crypt_team_seal(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
+void ompi_pml_crypt_team_copy(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);     /* its copy has begun: no worker */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);
 
 /* How many segments may be in flight for a message sealed or opened by t threads. */

@@ -155,23 +155,13 @@ void ompi_pml_crypt_arriving_stalled(void)
 
 /* ---- segments ---- */
 
-/* The segment was opened, or could not be. */
+/* The segment is in the buffer, or could not be opened. */
 static void segment_done(ompi_pml_crypt_stage_t *stage)
 {
     ompi_pml_crypt_request_t *r = stage->op.request;
 
-    if (MPI_SUCCESS != r->host_error) {
-        ;       /* segments may be misordered after a host error: do not report an attack */
-    } else if (OPAL_CRYPT_OK != stage->rc) {
-        r->failure = stage->rc;
-    } else if (stage->plain == stage->bytes) {
-        uint64_t offset = opal_crypt_segment_offset(&r->shape, stage->op.segment);
-        uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, stage->op.segment);
-        size_t capacity = offset >= r->m.plain_bytes ? 0 : r->m.plain_bytes - offset;
-        if (!unpack(r, offset, plain_bytes < capacity ? plain_bytes : capacity, stage->bytes)) {
-            r->host_error = MPI_ERR_INTERN;
-        }
-        opal_crypt_wipe(stage->bytes, plain_bytes);
+    if (stage->plain == stage->bytes) {
+        opal_crypt_wipe(stage->bytes, opal_crypt_segment_bytes(&r->shape, stage->op.segment));
     }
     ompi_pml_crypt_stage_return(stage);
     ompi_common_cryptmpi_add(&r->window, -1);
@@ -183,6 +173,33 @@ static void segment_done(ompi_pml_crypt_stage_t *stage)
         post_more(r);
     }
     ompi_pml_crypt_request_put(r);
+}
+
+/* The segment was opened, or could not be. */
+static void segment_opened(ompi_pml_crypt_stage_t *stage)
+{
+    ompi_pml_crypt_request_t *r = stage->op.request;
+
+    if (MPI_SUCCESS != r->host_error) {
+        ;       /* segments may be misordered after a host error: do not report an attack */
+    } else if (OPAL_CRYPT_OK != stage->rc) {
+        r->failure = stage->rc;
+    } else if (stage->plain == stage->bytes) {
+        const uint64_t offset = opal_crypt_segment_offset(&r->shape, stage->op.segment);
+        const uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, stage->op.segment);
+        const size_t capacity = offset >= r->m.plain_bytes ? 0 : r->m.plain_bytes - offset;
+        const size_t bytes = plain_bytes < capacity ? plain_bytes : capacity;
+
+        if (NULL != r->device) {
+            ompi_pml_crypt_stage_copy(stage, r->device + offset, bytes, true);
+            ompi_pml_crypt_team_copy(&ompi_pml_crypt.landing, stage);
+            return;
+        }
+        if (!unpack(r, offset, bytes, stage->bytes)) {
+            r->host_error = MPI_ERR_INTERN;
+        }
+    }
+    segment_done(stage);
 }
 
 static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *status)
@@ -207,7 +224,7 @@ static void segment_in(ompi_pml_crypt_op_t *op, const ompi_status_public_t *stat
         stage->rc = opal_crypt_segment_open(r->chop, op->segment, stage->bytes, stage->wire_bytes,
                                             stage->plain);
     }
-    segment_done(stage);
+    segment_opened(stage);
 }
 
 int ompi_pml_crypt_opened(void)
@@ -216,6 +233,10 @@ int ompi_pml_crypt_opened(void)
     int events = 0;
 
     while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.opening))) {
+        segment_opened(stage);
+        events++;
+    }
+    while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.landing))) {
         segment_done(stage);
         events++;
     }
@@ -286,7 +307,8 @@ void ompi_pml_crypt_chop_go_on(ompi_pml_crypt_request_t *r, uint8_t *packed, uin
     r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
     r->threads = NULL == ompi_pml_crypt.team || r->shape.count < 2 ? 1
                                                                    : ompi_pml_crypt_cut_open(r->shape.total_bytes);
-    r->stream = NULL != r->m.flat ? NULL
+    r->device = NULL != r->m.flat ? NULL : ompi_common_cryptmpi_device_contiguous(r->m.buffer, r->m.type, r->m.count);
+    r->stream = NULL != r->m.flat || NULL != r->device ? NULL
                 : ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, false,
                                                    wanted > r->shape.first_bytes ? wanted - r->shape.first_bytes : 0);
     ompi_common_cryptmpi_add(&r->pending, (int32_t) r->shape.count);

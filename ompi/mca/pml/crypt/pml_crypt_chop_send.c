@@ -207,8 +207,22 @@ static void hand_over(ompi_pml_crypt_stage_t *stage)
     }
 }
 
-/* Seal one segment and hand it over, or give it to a worker.  The request's
- * `pending` counts it already. */
+/* Seal a segment and hand it over, or give it to a worker. */
+static void seal_segment(ompi_pml_crypt_stage_t *stage)
+{
+    ompi_pml_crypt_request_t *r = stage->op.request;
+
+    if (OPAL_CRYPT_OK == stage->rc && r->threads > 1) {
+        ompi_pml_crypt_team_seal(&ompi_pml_crypt.sealing, stage);
+        return;
+    }
+    if (OPAL_CRYPT_OK == stage->rc) {
+        stage->rc = opal_crypt_segment_seal(r->chop, stage->op.segment, stage->plain, stage->bytes);
+    }
+    hand_over(stage);
+}
+
+/* Begin with one segment.  The request's `pending` counts it already. */
 static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t at_stalls)
 {
     uint32_t plain_bytes = opal_crypt_segment_bytes(&r->shape, segment);
@@ -223,20 +237,18 @@ static void send_segment(ompi_pml_crypt_request_t *r, uint32_t segment, uint32_t
     stage->rc = OPAL_CRYPT_OK;
     stage->stalls = at_stalls;
     stage->plain = NULL == flat ? (char *) stage->bytes : flat + offset;
+    if (NULL != r->device) {            /* it is copied while earlier ones are sealed */
+        ompi_pml_crypt_stage_copy(stage, r->device + offset, plain_bytes, false);
+        ompi_pml_crypt_team_copy(&ompi_pml_crypt.fetching, stage);
+        return;
+    }
     if (NULL == flat && OMPI_SUCCESS != (NULL != r->stream
                             ? ompi_common_cryptmpi_stream_pack(r->stream, offset, plain_bytes, stage->bytes)
                             : ompi_common_cryptmpi_pack(r->m.buffer, r->m.count, r->m.type, offset,
                                                         plain_bytes, stage->bytes))) {
         stage->rc = OPAL_CRYPT_ERR_LIBRARY;
     }
-    if (OPAL_CRYPT_OK == stage->rc && r->threads > 1) {
-        ompi_pml_crypt_team_seal(&ompi_pml_crypt.sealing, stage);
-        return;
-    }
-    if (OPAL_CRYPT_OK == stage->rc) {
-        stage->rc = opal_crypt_segment_seal(r->chop, segment, stage->plain, stage->bytes);
-    }
-    hand_over(stage);
+    seal_segment(stage);
 }
 
 void ompi_pml_crypt_pump(void)
@@ -247,19 +259,23 @@ void ompi_pml_crypt_pump(void)
         return;
     }
     do {
-        ompi_pml_crypt_stage_t *stage;
+        ompi_pml_crypt_stage_t *stage, *fetched;
         ompi_pml_crypt_request_t *r;
         uint32_t segment, at_stalls;
 
         seen = __atomic_load_n((const volatile int32_t *) &notes, __ATOMIC_ACQUIRE);
         do {
+            fetched = ompi_pml_crypt_team_take(&ompi_pml_crypt.fetching);
+            if (NULL != fetched) {
+                seal_segment(fetched);
+            }
             while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.sealing))) {
                 hand_over(stage);
             }
             if (NULL != (r = next_ready(&segment, &at_stalls))) {
                 send_segment(r, segment, at_stalls);
             }
-        } while (NULL != r);
+        } while (NULL != r || NULL != fetched);
     } while (0 != ompi_common_cryptmpi_add(&notes, -seen));
 }
 
@@ -279,7 +295,7 @@ static void count_stall(void)
 
 void ompi_pml_crypt_pump_stalled(void)
 {
-    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0 || moved)) {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0 || ompi_pml_crypt.fetching.count > 0 || moved)) {
         moved = false;
         ompi_pml_crypt_pump();
     }
@@ -326,7 +342,9 @@ static int make_first(ompi_pml_crypt_request_t *r, uint8_t *frame)
     if (OPAL_CRYPT_OK == rc) {
         r->chop_tag = opal_crypt_tags_segments(&ompi_pml_crypt.tags, counter);
         ompi_common_cryptmpi_add(&ompi_pml_crypt.outstanding, 1);
-        r->stream = NULL != r->m.flat ? NULL : ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, true, 0);
+        r->device = NULL != r->m.flat ? NULL : ompi_common_cryptmpi_device_contiguous(r->m.buffer, r->m.type, r->m.count);
+        r->stream = NULL != r->m.flat || NULL != r->device ? NULL
+                    : ompi_common_cryptmpi_stream_open(r->m.buffer, r->m.count, r->m.type, true, 0);
     }
     return OPAL_CRYPT_OK == rc ? OMPI_SUCCESS : ompi_pml_crypt_error(&r->m, ompi_comm_rank(r->m.c->comm), r->m.tag, rc);
 }

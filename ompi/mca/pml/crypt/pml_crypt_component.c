@@ -50,6 +50,8 @@ OMPI_DECLSPEC ompi_common_cryptmpi_pml_component_t mca_pml_crypt_component = {
 ompi_pml_crypt_state_t ompi_pml_crypt = {
     .sealing = {.lock = PTHREAD_MUTEX_INITIALIZER},
     .opening = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    .fetching = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    .landing = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
 
 static int component_register(void)

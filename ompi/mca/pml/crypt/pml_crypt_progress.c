@@ -65,7 +65,8 @@ static int open_deferred(void)
 static inline bool nothing_waits(void)
 {
     return 0 == (ompi_pml_crypt.waiting.polled | ompi_pml_crypt.waiting.deferred | ompi_pml_crypt.waiting.queued
-                 | ompi_pml_crypt.waiting.arriving | ompi_pml_crypt.sealing.count | ompi_pml_crypt.opening.count)
+                 | ompi_pml_crypt.waiting.arriving | ompi_pml_crypt.sealing.count | ompi_pml_crypt.opening.count
+                 | ompi_pml_crypt.fetching.count | ompi_pml_crypt.landing.count)
            && !ompi_pml_crypt_ending();
 }
 

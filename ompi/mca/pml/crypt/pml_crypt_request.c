@@ -68,6 +68,7 @@ ompi_pml_crypt_request_t *ompi_pml_crypt_request_new(mca_pml_base_request_type_t
     r->rest.inner = NULL;
     r->chop = NULL;
     r->stream = NULL;
+    r->device = NULL;
     r->confirms = NULL;
     r->hidden = false;
     r->mode = MCA_PML_BASE_SEND_STANDARD;

@@ -48,6 +48,8 @@ typedef struct ompi_pml_crypt_stage {
     struct ompi_pml_crypt_held *owner;
     uint8_t *bytes;
     size_t cold_bytes;              /* not 0: its pages go back to the kernel when it is returned */
+    void *copy;                     /* between it and an accelerator's memory, still going on; or NULL */
+    bool pinned;                    /* locked for such copies */
     uint32_t stalls;                /* how many there had been when it was sent (chop_send.c) */
     /* while a worker has it (team.c) */
     opal_crypt_job_t job;
@@ -70,6 +72,9 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* to re
 ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes);     /* not from a pool; NULL: out of memory */
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
+/* Copy between an accelerator's memory and `bytes`; it may have only begun.  Has it ended? */
+void ompi_pml_crypt_stage_copy(ompi_pml_crypt_stage_t *stage, char *device, size_t bytes, bool to_device);
+bool ompi_pml_crypt_stage_copied(ompi_pml_crypt_stage_t *stage);
 
 /* ---- requests ---- */
 
@@ -90,6 +95,7 @@ typedef struct ompi_pml_crypt_request {
     opal_crypt_chop_t *chop;
     opal_crypt_shape_t shape;
     ompi_common_cryptmpi_stream_t *stream;  /* for a non-contiguous buffer; or NULL */
+    char *device;                           /* the first byte, of contiguous elements in an accelerator's memory; or NULL */
     opal_list_item_t queued;                /* in the queue of senders, of deferred receives, or of those arriving */
     uint32_t next_segment;
     uint32_t run_ahead;                     /* segments that may leave without credit */

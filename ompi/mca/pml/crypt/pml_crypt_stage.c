@@ -8,6 +8,8 @@
  *     small, tiny sends of up to SMALL and TINY bytes
  *     chunks      segments of chunk_size bytes, or less
  *     large[i]    longer ones, due to k, a table, or a peer: up to 128 KiB << i
+ *     pinned      segments of chunk_size bytes, or less, from and to the memory of an accelerator: WARM bytes each way that
+ *                 it can read and write while a processor does something else; more are chunks
  *
  * However many receives are posted, only what arrives takes memory, and it is returned:
  * the first WARM bytes of a pool (four times as many for receives) are kept, and used
@@ -41,6 +43,9 @@ typedef struct pool {
 } pool_t;
 
 static pool_t first, frames, small, tiny, chunks, large[POOLS];
+static opal_free_list_t pinned[2];      /* receives; sends */
+static size_t pinned_bytes;             /* whole pages */
+static bool cannot_pin;
 
 static void stage_construct(ompi_pml_crypt_stage_t *stage)
 {
@@ -50,9 +55,18 @@ static void stage_construct(ompi_pml_crypt_stage_t *stage)
     stage->home = NULL;
     stage->bytes = NULL;
     stage->cold_bytes = 0;
+    stage->copy = NULL;
+    stage->pinned = false;
 }
 
-OBJ_CLASS_INSTANCE(ompi_pml_crypt_stage_t, opal_free_list_item_t, stage_construct, NULL);
+static void stage_destruct(ompi_pml_crypt_stage_t *stage)
+{
+    if (stage->pinned) {
+        ompi_common_cryptmpi_device_unpin(stage->super.ptr);
+    }
+}
+
+OBJ_CLASS_INSTANCE(ompi_pml_crypt_stage_t, opal_free_list_item_t, stage_construct, stage_destruct);
 
 static int list_start(opal_free_list_t *list, size_t bytes, size_t alignment, int most, int grow_by)
 {
@@ -90,6 +104,12 @@ int ompi_pml_crypt_stages_start(void)
     };
     int rc = OPAL_SUCCESS;
 
+    pinned_bytes = chunks.cold_bytes;
+    for (int i = 0; i < 2; i++) {
+        int pinned_rc = list_start(&pinned[i], pinned_bytes, (size_t) sysconf(_SC_PAGESIZE),
+                                   pinned_bytes * WARM_LEAST > WARM ? WARM_LEAST : (int) (WARM / pinned_bytes), 4);
+        rc = OPAL_SUCCESS == rc ? pinned_rc : rc;
+    }
     for (int i = 0; i < POOLS; i++) {
         int large_rc = pool_start(&large[i], ((size_t) SMALLEST << i) + OPAL_CRYPT_SEGMENT_OVERHEAD, WARM, 1);
         rc = OPAL_SUCCESS == rc ? large_rc : rc;
@@ -110,6 +130,9 @@ void ompi_pml_crypt_stages_stop(void)
     for (int i = 0; i < POOLS; i++) {
         pool_stop(&large[i]);
     }
+    OBJ_DESTRUCT(&pinned[0]);
+    OBJ_DESTRUCT(&pinned[1]);
+    cannot_pin = false;
 }
 
 static inline ompi_pml_crypt_stage_t *prepare(opal_free_list_item_t *item, opal_free_list_t *list, size_t cold_bytes)
@@ -171,12 +194,33 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes)
     return stage;
 }
 
+/* NULL: there is none left, or memory cannot be pinned. */
+static ompi_pml_crypt_stage_t *get_pinned(const ompi_pml_crypt_request_t *r)
+{
+    opal_free_list_t *list = &pinned[MCA_PML_REQUEST_SEND == r->base.req_type];
+    opal_free_list_item_t *item = cannot_pin ? NULL : opal_free_list_get(list);
+    ompi_pml_crypt_stage_t *stage;
+
+    if (NULL == item) {
+        return NULL;
+    }
+    stage = prepare(item, list, 0);
+    stage->pinned = stage->pinned || ompi_common_cryptmpi_device_pin(r->device, item->ptr, pinned_bytes);
+    if (!stage->pinned) {
+        cannot_pin = true;
+        opal_free_list_return(list, item);
+        return NULL;
+    }
+    return stage;
+}
+
 ompi_pml_crypt_stage_t *ompi_pml_crypt_chunk_get(const ompi_pml_crypt_request_t *r, size_t wire_bytes)
 {
     ompi_pml_crypt_stage_t *stage;
 
     if (wire_bytes <= (size_t) ompi_pml_crypt.params.chunk_size + OPAL_CRYPT_SEGMENT_OVERHEAD) {
-        return get_from(&chunks);
+        stage = NULL != r->device ? get_pinned(r) : NULL;
+        return NULL != stage ? stage : get_from(&chunks);
     }
     for (int i = 0; i < POOLS; i++) {
         if (wire_bytes <= ((size_t) SMALLEST << i) + OPAL_CRYPT_SEGMENT_OVERHEAD) {
@@ -208,4 +252,18 @@ void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage)
         cool(stage);
     }
     opal_free_list_return(stage->home, &stage->super);
+}
+
+void ompi_pml_crypt_stage_copy(ompi_pml_crypt_stage_t *stage, char *device, size_t bytes, bool to_device)
+{
+    stage->copy = ompi_common_cryptmpi_device_copy(to_device ? (void *) device : stage->bytes,
+                                                   to_device ? (void *) stage->bytes : device, bytes, to_device, stage->pinned);
+}
+
+bool ompi_pml_crypt_stage_copied(ompi_pml_crypt_stage_t *stage)
+{
+    if (NULL != stage->copy && ompi_common_cryptmpi_device_done(stage->copy)) {
+        stage->copy = NULL;
+    }
+    return NULL == stage->copy;
 }

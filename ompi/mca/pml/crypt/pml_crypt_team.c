@@ -7,6 +7,8 @@
  *     send    next segment --> line, worker seals --> host        (in order)
  *     receive host --> line, worker opens --> unpack, count
  *
+ * Copies from and to the memory of accelerators wait in such lines, too, without a worker.
+ *
  * A worker sees the stage's bytes, the user's buffer and the subkey.  It calls
  * neither MPI nor the host: what follows is done by the thread that makes
  * progress.  Non-contiguous data is packed before, and unpacked after.
@@ -49,7 +51,9 @@ static void submit(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
     }
     line->last = stage;
     line->count++;
-    opal_crypt_team_submit(ompi_pml_crypt.team, &stage->job);
+    if (NULL != stage->job.work) {
+        opal_crypt_team_submit(ompi_pml_crypt.team, &stage->job);
+    }
     ompi_common_cryptmpi_lock_release(&line->lock);
 }
 
@@ -65,6 +69,12 @@ void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_
     submit(line, stage);
 }
 
+void ompi_pml_crypt_team_copy(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
+{
+    stage->job.work = NULL;
+    submit(line, stage);
+}
+
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line)
 {
     ompi_pml_crypt_stage_t *stage;
@@ -74,7 +84,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line)
     }
     ompi_common_cryptmpi_lock_acquire(&line->lock);
     stage = line->first;
-    if (NULL != stage && opal_crypt_job_done(&stage->job)) {
+    if (NULL != stage && (NULL == stage->job.work ? ompi_pml_crypt_stage_copied(stage) : opal_crypt_job_done(&stage->job))) {
         line->first = stage->behind;
         line->count--;
     } else {
@@ -100,6 +110,8 @@ int ompi_pml_crypt_team_start(void)
     ompi_pml_crypt.team = NULL;
     start_line(&ompi_pml_crypt.sealing);
     start_line(&ompi_pml_crypt.opening);
+    start_line(&ompi_pml_crypt.fetching);
+    start_line(&ompi_pml_crypt.landing);
     if (!openmp && 0 != strcmp(team, "pool")) {
         OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team", "it is pool or openmp");
         return OMPI_ERR_BAD_PARAM;
