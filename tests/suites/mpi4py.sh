@@ -1,16 +1,23 @@
 # Copyright (c) 2026 The ompi-crypt authors.  See LICENSE.
 #
-# mpi4py.sh [btl] NODES RANKS [ARGUMENT...]: mpi4py's own test suite, with RANKS processes
+# mpi4py.sh [btl | ucx | cm] NODES RANKS [ARGUMENT...]: mpi4py's own test suite, with RANKS processes
 # on each of NODES nodes; ARGUMENTs are its own (test/main.py --help).  First over
-# plain ob1, then over pml/crypt, or btl/crypt: what passes there has to pass here.  mpi4py.list
+# plain ob1, then over pml/crypt, or btl/crypt: what passes there has to pass here.  ucx, cm: pml/crypt over
+# those, and windows over btl/crypt.  mpi4py.list
 # says what is left out, and what pml/crypt refuses; both are printed.
 #
 # mpi4py is built once: in the cache, or for another series in its root.
 set -eu
 . "$SRC/tests/lib.sh"
 
-transport=pml
-[ "$1" != btl ] || { transport=btl; shift; }
+transport=pml options=(--mca crypt_transport pml)
+case $1 in
+    btl) transport=btl options=(--mca crypt_transport btl) ;;
+    ucx) transport=btl options=(--mca pml_crypt_host ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
+                                -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0) ;;
+    cm)  transport=btl options=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm') ;;
+esac
+[ $transport = pml ] || shift
 nodes=$1 ranks=$2; shift 2
 arguments=$*
 version=4.1.1 sha256=eb2c8489bdbc47fdc6b26ca7576e927a11b070b6de196a443132766b3d0a2a22
@@ -69,7 +76,7 @@ mkdir "$CASE_DIR/tmp"
 cluster_up "$nodes" --slots $((2 * ranks))
 shape=(--host "$(seq -s, -f "node%g:$((4 * ranks))" 0 $((nodes - 1)))" --map-by "ppr:$ranks:node:oversubscribe")
 suite plain "${shape[@]}" --mca pml ob1
-suite sealed "${shape[@]}" --mca pml crypt --mca crypt_transport $transport
+suite sealed "${shape[@]}" --mca pml crypt "${options[@]}"
 # Windows over nodes, and on 4.1 only where there are threads.
 refuse=yes
 if [ "$nodes" = 1 ] || [[ "$SERIES $transport" = [56].0' btl' ]] || [[ $SERIES$arguments = 4.1*'--thread-level single'* ]]; then refuse=no; fi
