@@ -220,7 +220,7 @@ run_mpi() {
         elif [ "$arg" = @RXM@ ]; then   # pml/crypt over cm, and libfabric over the virtual network
             after+=(--mca pml_crypt_host cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm')
         elif [ "$arg" = @ACCEL@ ]; then # buffers are in the memory of a pretended accelerator
-            place=$(pretended_accelerator)
+            place=$(pretended_accelerator) || exit
             export OMPI_MCA_accelerator=cuda OMPI_MCA_mca_base_component_path=$place:$OMPI_MCA_mca_base_component_path
             after+=(-x LD_PRELOAD="$place/gate.so")
         elif [ "$arg" = @PLAIN@ ]; then # the control: Open MPI as it is

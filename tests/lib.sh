@@ -187,6 +187,8 @@ internal_flags() { ( cd "$1" && printf 'include Makefile\nshow:\n\t@echo $(DEFS)
 # (tests/mpi/accel), made once; prints their directory.
 pretended_accelerator() {
     local from=$SRC/tests/mpi/accel place=$VARIANT_DIR/tests/accel flags header
+    ! in_variant ompi_info | grep 'accelerator: cuda' >&2 ||
+        skip "this Open MPI has its own accelerator/cuda, the name of the pretended one" >&2
     mkdir -p "$place"
     (
         flock 6

@@ -5,9 +5,9 @@
  * host is an accelerator's (device.h).  There are two devices, each with a context.  As with CUDA, the one that is current
  * (DEVICE_CURRENT, which a program may change) decides to which context a stream or an event belongs; both must be of one
  * context; and nothing can be done in a thread that has none, which check_addr gives it.  A copy in a stream takes place
- * when its event is asked for the third time.  DEVICE_FAILS=N: a copy of N bytes or more fails; DEVICE_HANGS: no event
- * ends, and the clock goes on by two hours (late_clock.c).  DEVICE_SAYS=FILE: counts go to FILE.PID.  Rank 0 fails at its
- * end if it copied nothing: it tested nothing.
+ * when its event is asked for the third time.  DEVICE_FAILS=N: a copy of N bytes or more fails; DEVICE_STALE: none can
+ * be put into a stream; DEVICE_HANGS: no event ends, and the clock goes on by two hours (late_clock.c).  DEVICE_SAYS=FILE:
+ * counts go to FILE.PID.  Rank 0 fails at its end if it copied nothing: it tested nothing.
  */
 #include "opal_config.h"
 
@@ -31,6 +31,7 @@ static __thread bool has_context;
 /* Copies in streams: by device; by direction, going on now and at most; and blocks that are registered. */
 static struct {
     int of[2], now[2], most[2], registered;
+    int streams[2], in_use[2], needed[2];   /* by device: streams used (ob1 makes two, and uses none); copies going on now and at most */
 } count;
 
 typedef struct pretend_stream {
@@ -39,6 +40,7 @@ typedef struct pretend_stream {
     void *to;                               /* of the copy that no event was recorded for yet; or NULL */
     const void *from;
     size_t bytes;
+    bool used;
 } pretend_stream_t;
 OBJ_CLASS_INSTANCE(pretend_stream_t, opal_accelerator_stream_t, NULL, NULL);
 
@@ -99,9 +101,11 @@ static int move_later(int to_device, int from_device, void *to, const void *from
 {
     pretend_stream_t *in = (pretend_stream_t *) stream;
 
-    if (bytes >= fails || !has_context || in->device != device_of(on_device(to) ? to : from) || NULL != in->to) {
+    if (bytes >= fails || !has_context || NULL != getenv("DEVICE_STALE") || in->device != device_of(on_device(to) ? to : from) || NULL != in->to) {
         return OPAL_ERROR;
     }
+    count.streams[in->device] += !in->used;
+    in->used = true;
     in->to = to;
     in->from = from;
     in->bytes = bytes;
@@ -114,6 +118,7 @@ static int make_stream(int device, opal_accelerator_stream_t **stream)
 
     made->device = current();
     made->to = NULL;
+    made->used = false;
     *stream = &made->super;
     return has_context ? OPAL_SUCCESS : OPAL_ERROR;
 }
@@ -150,6 +155,10 @@ static int record(int device, opal_accelerator_event_t *event, opal_accelerator_
     of->asked = 0;
     in->to = NULL;
     count.of[of->device]++;
+    count.in_use[of->device]++;
+    if (count.in_use[of->device] > count.needed[of->device]) {
+        count.needed[of->device]++;
+    }
     count.now[direction]++;
     count.most[direction] = count.now[direction] > count.most[direction] ? count.now[direction] : count.most[direction];
     return OPAL_SUCCESS;
@@ -170,6 +179,7 @@ static int query(int device, opal_accelerator_event_t *event)
     }
     if (NULL != of->to) {
         count.now[on_device(of->to)]--;
+        count.in_use[of->device]--;
         memmove(alias_of(of->to), alias_of(of->from), of->bytes);
         of->to = NULL;
     }
@@ -207,8 +217,9 @@ static void end(opal_accelerator_base_module_t *ours)
 
         snprintf(name, sizeof(name), "%s.%ld", getenv("DEVICE_SAYS"), (long) getpid());
         file = fopen(name, "w");
-        fprintf(file, "in streams %d + %d; at once from %d, to %d; registered %d\n", count.of[0], count.of[1],
-                count.most[0], count.most[1], count.registered);
+        fprintf(file, "in streams %d + %d; at once from %d, to %d; streams %d of %d; registered %d\n", count.of[0], count.of[1],
+                count.most[0], count.most[1], count.streams[0] + count.streams[1], count.needed[0] + count.needed[1],
+                count.registered);
         fclose(file);
     }
     if (!copied && NULL != rank && 0 == strcmp(rank, "0")) {

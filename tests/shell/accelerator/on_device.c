@@ -215,6 +215,10 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (int i = 0; i < 4 && NULL != getenv("TWO"); i++) {
+        MPI_Comm another;
+
+        MPI_Comm_dup(MPI_COMM_WORLD, &another);         /* streams are used again also after this */
+        MPI_Comm_free(&another);
         two_devices((i + 1) / 2 % 2, i == 3);           /* 0, 1, 1, 0: when 0 is current again, there are streams of both */
     }
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) && NULL == getenv("TWO"); i++) {

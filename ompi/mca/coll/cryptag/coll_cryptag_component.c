@@ -162,7 +162,9 @@ bool ompi_coll_cryptag_usable(void)
     }
     if (ompi_common_cryptmpi_active() || ompi_common_cryptmpi_over_btl()) {
         need_parameters();
-        ompi_common_cryptmpi_device_start();
+        if (!ompi_common_cryptmpi_active()) {
+            ompi_common_cryptmpi_device_start();
+        }
         return true;
     }
     if (asked_for() && !opal_cryptproc_has_transport()) {       /* else Open MPI's own are sealed, hop by hop */

@@ -350,13 +350,12 @@ OMPI_DECLSPEC void ompi_common_cryptmpi_device_start(void);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_device_has(const void *address);
 OMPI_DECLSPEC int ompi_common_cryptmpi_device_refuse(const void *buffer);
 void ompi_common_cryptmpi_device_convertor(struct opal_convertor_t *convertor);
-/* A piece of a long message.  The result, if not NULL, is a copy that goes on meanwhile, if `pinned`: pass it to done()
- * until that returns true.  A copy that fails, or does not end, ends the job. */
+/* A piece of a long message.  NULL: it was copied.  Else, only if `pinned`, the copy is asynchronous: pass the result to
+ * done() until that returns true.  A copy that fails, or does not complete, ends the job. */
 OMPI_DECLSPEC void *ompi_common_cryptmpi_device_copy(void *to, const void *from, size_t bytes, bool to_device, bool pinned);
 OMPI_DECLSPEC bool ompi_common_cryptmpi_device_done(void *copy);
-/* Lock memory of the host, in whole pages, for copies from or to there; false: it is not locked. */
+/* Lock memory of the host, in whole pages, for asynchronous copies, until the process ends; false: it is not locked. */
 OMPI_DECLSPEC bool ompi_common_cryptmpi_device_pin(const void *device, void *memory, size_t bytes);
-OMPI_DECLSPEC void ompi_common_cryptmpi_device_unpin(void *memory);
 
 /* Is this in the memory of an accelerator?  Costs nothing on a machine without one. */
 static inline bool ompi_common_cryptmpi_on_device(const void *address)

@@ -16,7 +16,7 @@
 #if OMPI_COMMON_CRYPTMPI_ACCELERATOR
 
 bool ompi_common_cryptmpi_device_possible = false;
-static bool has_streams = false;
+static volatile bool has_streams = false;
 static struct copier *unused;
 static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -65,7 +65,7 @@ void ompi_common_cryptmpi_device_convertor(opal_convertor_t *convertor)
     convertor->cbmemcpy = copy;
 }
 
-/* ---- copies that go on meanwhile ---- */
+/* ---- asynchronous copies ---- */
 
 /* A stream and an event, for one copy at a time.  Open MPI's components make both in the context that is current, whatever
  * device they are given (docs/design/023-accelerators.rst).  So both are made together, while the buffer's device is the current
@@ -84,6 +84,14 @@ typedef struct copier {
 /* A stream waits for what the program has given to the default stream. */
 enum { PATIENCE_SECONDS = 3600 };
 
+/* A stream or event cannot be made or used: from here on all copies are synchronous, so that each segment does not try again. */
+static copier_t *give_up(copier_t *copier)
+{
+    has_streams = false;
+    free(copier);
+    return NULL;
+}
+
 static copier_t *make_copier(int device)
 {
     copier_t *copier;
@@ -94,10 +102,12 @@ static copier_t *make_copier(int device)
         return NULL;
     }
     copier->device = device;
-    if (OPAL_SUCCESS != opal_accelerator.create_stream(device, &copier->stream)
-        || OPAL_SUCCESS != ompi_common_cryptmpi_create_event(device, &copier->event)) {
-        free(copier);
-        return NULL;
+    if (OPAL_SUCCESS != opal_accelerator.create_stream(device, &copier->stream)) {
+        return give_up(copier);
+    }
+    if (OPAL_SUCCESS != ompi_common_cryptmpi_create_event(device, &copier->event)) {
+        OBJ_RELEASE(copier->stream);
+        return give_up(copier);
     }
     return copier;
 }
@@ -129,7 +139,14 @@ void *ompi_common_cryptmpi_device_copy(void *to, const void *from, size_t bytes,
     if (0 == bytes) {
         return NULL;
     }
-    copier = pinned ? take_copier(to_device ? to : from) : NULL;
+    copier = pinned && has_streams ? take_copier(to_device ? to : from) : NULL;
+    if (NULL != copier
+        && OPAL_SUCCESS != opal_accelerator.mem_copy_async(to_device ? copier->device : NO_DEVICE,
+                                                           to_device ? NO_DEVICE : copier->device, to, from, bytes, copier->stream,
+                                                           to_device ? MCA_ACCELERATOR_TRANSFER_HTOD
+                                                                     : MCA_ACCELERATOR_TRANSFER_DTOH)) {
+        copier = give_up(copier);       /* nothing was begun; the program may have reset the device */
+    }
     if (NULL == copier) {
         copy(to, from, bytes, NULL);
         return NULL;
@@ -137,9 +154,6 @@ void *ompi_common_cryptmpi_device_copy(void *to, const void *from, size_t bytes,
     copier->address = to_device ? to : from;
     copier->bytes = bytes;
     copier->since = (int64_t) opal_crypt_now();
-    must(opal_accelerator.mem_copy_async(to_device ? copier->device : NO_DEVICE, to_device ? NO_DEVICE : copier->device,
-                                         to, from, bytes, copier->stream,
-                                         to_device ? MCA_ACCELERATOR_TRANSFER_HTOD : MCA_ACCELERATOR_TRANSFER_DTOH), bytes);
     must(opal_accelerator.record_event(copier->device, copier->event, copier->stream), bytes);
     return copier;
 }
@@ -169,11 +183,6 @@ bool ompi_common_cryptmpi_device_pin(const void *device, void *memory, size_t by
 {
     return has_streams && ompi_common_cryptmpi_device_has(device)       /* for a context */
            && OPAL_SUCCESS == opal_accelerator.host_register(NO_DEVICE, memory, bytes);
-}
-
-void ompi_common_cryptmpi_device_unpin(void *memory)
-{
-    (void) opal_accelerator.host_unregister(NO_DEVICE, memory);
 }
 
 #else
@@ -225,11 +234,6 @@ bool ompi_common_cryptmpi_device_pin(const void *device, void *memory, size_t by
 {
     (void) device, (void) memory, (void) bytes;
     return false;
-}
-
-void ompi_common_cryptmpi_device_unpin(void *memory)
-{
-    (void) memory;
 }
 
 #endif

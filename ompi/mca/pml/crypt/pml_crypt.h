@@ -75,6 +75,7 @@ typedef struct ompi_pml_crypt_state {
     struct ompi_pml_crypt_request *made;    /* all requests that the free list ever made */
     struct {                        /* lengths of lists that are private to other files; read without their locks */
         volatile int polled, deferred, queued, arriving;
+        ompi_common_cryptmpi_atomic32_t copying;    /* `fetching` and `landing` */
     } waiting;
 } ompi_pml_crypt_state_t;
 
@@ -192,7 +193,7 @@ int ompi_pml_crypt_team_start(void);
 void ompi_pml_crypt_team_stop(void);         /* workers finish what they have; it is not collected */
 void ompi_pml_crypt_team_seal(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
 void ompi_pml_crypt_team_open(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);
-void ompi_pml_crypt_team_copy(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);     /* its copy has begun: no worker */
+void ompi_pml_crypt_team_copy(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage);     /* a copy may be in flight: no worker */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line);
 
 /* How many segments may be in flight for a message sealed or opened by t threads. */

@@ -236,7 +236,8 @@ int ompi_pml_crypt_opened(void)
         segment_opened(stage);
         events++;
     }
-    while (NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.landing))) {
+    while (OPAL_UNLIKELY(ompi_pml_crypt.waiting.copying > 0)
+           && NULL != (stage = ompi_pml_crypt_team_take(&ompi_pml_crypt.landing))) {
         segment_done(stage);
         events++;
     }

@@ -265,7 +265,7 @@ void ompi_pml_crypt_pump(void)
 
         seen = __atomic_load_n((const volatile int32_t *) &notes, __ATOMIC_ACQUIRE);
         do {
-            fetched = ompi_pml_crypt_team_take(&ompi_pml_crypt.fetching);
+            fetched = OPAL_UNLIKELY(ompi_pml_crypt.waiting.copying > 0) ? ompi_pml_crypt_team_take(&ompi_pml_crypt.fetching) : NULL;
             if (NULL != fetched) {
                 seal_segment(fetched);
             }
@@ -295,7 +295,7 @@ static void count_stall(void)
 
 void ompi_pml_crypt_pump_stalled(void)
 {
-    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0 || ompi_pml_crypt.fetching.count > 0 || moved)) {
+    if (OPAL_UNLIKELY(ompi_pml_crypt.sealing.count > 0 || ompi_pml_crypt.waiting.copying > 0 || moved)) {
         moved = false;
         ompi_pml_crypt_pump();
     }

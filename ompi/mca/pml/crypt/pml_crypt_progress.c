@@ -66,7 +66,7 @@ static inline bool nothing_waits(void)
 {
     return 0 == (ompi_pml_crypt.waiting.polled | ompi_pml_crypt.waiting.deferred | ompi_pml_crypt.waiting.queued
                  | ompi_pml_crypt.waiting.arriving | ompi_pml_crypt.sealing.count | ompi_pml_crypt.opening.count
-                 | ompi_pml_crypt.fetching.count | ompi_pml_crypt.landing.count)
+                 | ompi_pml_crypt.waiting.copying)
            && !ompi_pml_crypt_ending();
 }
 

@@ -48,7 +48,7 @@ typedef struct ompi_pml_crypt_stage {
     struct ompi_pml_crypt_held *owner;
     uint8_t *bytes;
     size_t cold_bytes;              /* not 0: its pages go back to the kernel when it is returned */
-    void *copy;                     /* between it and an accelerator's memory, still going on; or NULL */
+    void *copy;                     /* the asynchronous copy from or to an accelerator's memory that is in flight; or NULL */
     bool pinned;                    /* locked for such copies */
     uint32_t stalls;                /* how many there had been when it was sent (chop_send.c) */
     /* while a worker has it (team.c) */
@@ -72,7 +72,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_get(void);                 /* to re
 ompi_pml_crypt_stage_t *ompi_pml_crypt_frame_get(size_t wire_bytes);
 ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes);     /* not from a pool; NULL: out of memory */
 void ompi_pml_crypt_stage_return(ompi_pml_crypt_stage_t *stage);
-/* Copy between an accelerator's memory and `bytes`; it may have only begun.  Has it ended? */
+/* Copy between an accelerator's memory and `bytes`; may return before the copy has completed.  Has it? */
 void ompi_pml_crypt_stage_copy(ompi_pml_crypt_stage_t *stage, char *device, size_t bytes, bool to_device);
 bool ompi_pml_crypt_stage_copied(ompi_pml_crypt_stage_t *stage);
 

@@ -8,8 +8,8 @@
  *     small, tiny sends of up to SMALL and TINY bytes
  *     chunks      segments of chunk_size bytes, or less
  *     large[i]    longer ones, due to k, a table, or a peer: up to 128 KiB << i
- *     pinned      segments of chunk_size bytes, or less, from and to the memory of an accelerator: WARM bytes each way that
- *                 it can read and write while a processor does something else; more are chunks
+ *     pinned      segments of chunk_size bytes, or less, from and to the memory of an accelerator: WARM bytes each way, page-locked for
+ *                 asynchronous copies; more are chunks
  *
  * However many receives are posted, only what arrives takes memory, and it is returned:
  * the first WARM bytes of a pool (four times as many for receives) are kept, and used
@@ -59,14 +59,7 @@ static void stage_construct(ompi_pml_crypt_stage_t *stage)
     stage->pinned = false;
 }
 
-static void stage_destruct(ompi_pml_crypt_stage_t *stage)
-{
-    if (stage->pinned) {
-        ompi_common_cryptmpi_device_unpin(stage->super.ptr);
-    }
-}
-
-OBJ_CLASS_INSTANCE(ompi_pml_crypt_stage_t, opal_free_list_item_t, stage_construct, stage_destruct);
+OBJ_CLASS_INSTANCE(ompi_pml_crypt_stage_t, opal_free_list_item_t, stage_construct, NULL);
 
 static int list_start(opal_free_list_t *list, size_t bytes, size_t alignment, int most, int grow_by)
 {
@@ -130,8 +123,8 @@ void ompi_pml_crypt_stages_stop(void)
     for (int i = 0; i < POOLS; i++) {
         pool_stop(&large[i]);
     }
-    OBJ_DESTRUCT(&pinned[0]);
-    OBJ_DESTRUCT(&pinned[1]);
+    /* `pinned` is left: this thread may have no context to unlock pages in, or the program may have reset its device, and pages
+     * that are locked must not be freed. */
     cannot_pin = false;
 }
 

@@ -7,7 +7,7 @@
  *     send    next segment --> line, worker seals --> host        (in order)
  *     receive host --> line, worker opens --> unpack, count
  *
- * Copies from and to the memory of accelerators wait in such lines, too, without a worker.
+ * Copies from and to the memory of accelerators wait in such lines, too, without a worker: those to it in any order.
  *
  * A worker sees the stage's bytes, the user's buffer and the subkey.  It calls
  * neither MPI nor the host: what follows is done by the thread that makes
@@ -15,6 +15,7 @@
  */
 #include "pml_crypt.h"
 
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -51,7 +52,9 @@ static void submit(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage)
     }
     line->last = stage;
     line->count++;
-    if (NULL != stage->job.work) {
+    if (NULL == stage->job.work) {
+        ompi_common_cryptmpi_add(&ompi_pml_crypt.waiting.copying, 1);
+    } else {
         opal_crypt_team_submit(ompi_pml_crypt.team, &stage->job);
     }
     ompi_common_cryptmpi_lock_release(&line->lock);
@@ -75,20 +78,41 @@ void ompi_pml_crypt_team_copy(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_
     submit(line, stage);
 }
 
+static inline bool finished_in_line(ompi_pml_crypt_stage_t *stage)
+{
+    return NULL == stage->job.work ? ompi_pml_crypt_stage_copied(stage) : opal_crypt_job_done(&stage->job);
+}
+
+/* The lock is held. */
+static void take_out(ompi_pml_crypt_line_t *line, ompi_pml_crypt_stage_t *stage, ompi_pml_crypt_stage_t *before)
+{
+    *(NULL == before ? &line->first : &before->behind) = stage->behind;
+    if (line->last == stage) {
+        line->last = before;
+    }
+    line->count--;
+    if (NULL == stage->job.work) {
+        ompi_common_cryptmpi_add(&ompi_pml_crypt.waiting.copying, -1);
+    }
+}
+
+/* `landing` needs no order, and a device that is busy must not hold up others.  Where several segments of a message follow
+ * each other there, only the first is queried. */
 ompi_pml_crypt_stage_t *ompi_pml_crypt_team_take(ompi_pml_crypt_line_t *line)
 {
-    ompi_pml_crypt_stage_t *stage;
+    ompi_pml_crypt_stage_t *stage, *before = NULL;
 
     if (OPAL_LIKELY(0 == line->count)) {
         return NULL;
     }
     ompi_common_cryptmpi_lock_acquire(&line->lock);
     stage = line->first;
-    if (NULL != stage && (NULL == stage->job.work ? ompi_pml_crypt_stage_copied(stage) : opal_crypt_job_done(&stage->job))) {
-        line->first = stage->behind;
-        line->count--;
-    } else {
-        stage = NULL;
+    while (NULL != stage && ((NULL != before && before->op.request == stage->op.request) || !finished_in_line(stage))) {
+        before = stage;
+        stage = line == &ompi_pml_crypt.landing ? stage->behind : NULL;
+    }
+    if (NULL != stage) {
+        take_out(line, stage, before);
     }
     ompi_common_cryptmpi_lock_release(&line->lock);
     return stage;
@@ -99,6 +123,21 @@ static void start_line(ompi_pml_crypt_line_t *line)
 {
     line->first = line->last = NULL;
     line->count = 0;
+}
+
+/* Copies in flight, of requests that the program freed: a device still reads or writes the staging. */
+static void drain_copies(ompi_pml_crypt_line_t *line)
+{
+    ompi_pml_crypt_stage_t *stage;
+
+    while (NULL != (stage = line->first)) {
+        while (!ompi_pml_crypt_stage_copied(stage)) {
+            sched_yield();
+        }
+        take_out(line, stage, NULL);
+        opal_crypt_wipe(stage->bytes, opal_crypt_segment_bytes(&stage->op.request->shape, stage->op.segment));
+        ompi_pml_crypt_stage_return(stage);
+    }
 }
 
 int ompi_pml_crypt_team_start(void)
@@ -112,6 +151,7 @@ int ompi_pml_crypt_team_start(void)
     start_line(&ompi_pml_crypt.opening);
     start_line(&ompi_pml_crypt.fetching);
     start_line(&ompi_pml_crypt.landing);
+    ompi_pml_crypt.waiting.copying = 0;
     if (!openmp && 0 != strcmp(team, "pool")) {
         OPAL_CRYPTPROC_SHOW("help-mpi-pml-crypt.txt", "bad-cut", "pml_crypt_team", "it is pool or openmp");
         return OMPI_ERR_BAD_PARAM;
@@ -128,4 +168,6 @@ void ompi_pml_crypt_team_stop(void)
 {
     opal_crypt_team_destroy(ompi_pml_crypt.team);
     ompi_pml_crypt.team = NULL;
+    drain_copies(&ompi_pml_crypt.fetching);
+    drain_copies(&ompi_pml_crypt.landing);
 }
