@@ -219,7 +219,7 @@ def examples(document):
 
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])
-    # pyarrow's threads may be reading ahead still.  CPython before 3.14 ends a thread that wants the interpreter then by
-    # pthread_exit(), at which C++ aborts the process: seen twice beside other cases, and in none of 20 runs alone.
+    # Twice of 22 runs C++ aborted the process when Python ended.  Probably pyarrow's threads were still reading ahead: CPython
+    # before 3.14 ends a thread that wants the interpreter then by pthread_exit().
     sys.stdout.flush()
     os._exit(0)

@@ -58,7 +58,7 @@ int main(int argc, char **argv)
         memset(data, 0 == round % 2 ? EVEN : ODD, ROOM);
         if (0 == round / 2 % 2) {
             MT_MPI(MPI_Put(data, ROOM, MPI_BYTE, 1 - mt_rank, 0, ROOM, MPI_BYTE, win));
-        } else {                                /* a put of ob1's, also where the other is none */
+        } else {                                /* a put of ob1, even if the other one is not */
             MT_MPI(MPI_Sendrecv(data, ROOM, MPI_BYTE, 1 - mt_rank, 0, window, ROOM, MPI_BYTE, 1 - mt_rank, 0, MPI_COMM_WORLD,
                                 MPI_STATUS_IGNORE));
         }

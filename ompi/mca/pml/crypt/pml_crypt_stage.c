@@ -187,7 +187,7 @@ ompi_pml_crypt_stage_t *ompi_pml_crypt_stage_of(size_t wire_bytes)
     return stage;
 }
 
-/* NULL: there is none left, or memory cannot be pinned. */
+/* NULL: no block is left, or memory cannot be pinned. */
 static ompi_pml_crypt_stage_t *get_pinned(const ompi_pml_crypt_request_t *r)
 {
     opal_free_list_t *list = &pinned[MCA_PML_REQUEST_SEND == r->base.req_type];
